@@ -1,6 +1,6 @@
-"""The run loop of a LangGraph thread: one superstep of theirs after the other, each mirrored as it is saved.
+"""Run loop of a LangGraph thread: runs one superstep after the other, and mirrors each when it is saved.
 
-It has the face of `engine.run.loop.RunLoop`, so that whoever drives a run drives both.
+It has the interface of `engine.run.loop.RunLoop`, so that drivers can use both.
 """
 
 from __future__ import annotations
@@ -88,27 +88,27 @@ from hitl_tui.errors import AnswerRefused, HitlError, NodeFailed, ServerBusy, Se
 _PAGE = 100
 _RETURNED = "__return__"
 _TASK = "task"
-"""Who is said to have written what a `@task` gave."""
+"""Name shown as the writer of a `@task`'s result."""
 _LONGEST_RESULT = 4_000
-"""Characters of what a `@task` gave that are shown."""
+"""Maximum number of characters shown of a `@task`'s result."""
 _FIRST_LOOK, _LAST_LOOK = 0.02, 10.0
-"""Seconds between looks at what a graph inside has saved."""
+"""Seconds between checks whether a subgraph has saved something."""
 log = logging.getLogger(__name__)
 
 
 class Moved(Exception):
-    """A run would begin at another checkpoint than it should."""
+    """A run would begin at a wrong checkpoint."""
 
 
 class Superstep:
-    """One superstep while it runs: what it was begun on, what its tasks have done, what came of it.
+    """One running superstep: its first checkpoint, what its tasks have done, and its results.
 
     Args:
-        leaf: the checkpoint that it must go on from.
-        pinned: it goes on from an older one than the thread's newest.
-        given: the input that it begins with, None where it goes on.
-        single: the graph's state is one value.
-        inside: hears what goes on in subgraphs.
+        leaf: the checkpoint that it must continue from.
+        pinned: whether that is not the thread's newest checkpoint.
+        given: the input that it begins with, None if it continues.
+        single: whether the graph's state is a single value.
+        inside: receives the events of subgraphs.
     """
 
     def __init__(
@@ -129,39 +129,39 @@ class Superstep:
         self._given = given
         self._single = single
         self.begun: Saved | None = None
-        """The checkpoint that it has begun with."""
+        """The checkpoint that it began with."""
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
         """The checkpoints that it has saved, each with the one before."""
         self.calls: tuple[BranchOutcome, ...] = ()
-        """The `@task`s that its nodes have called, in the order in which they began."""
+        """The `@task`s called by its nodes, in the order in which they began."""
         self.streams = StreamKeeper()
         self.durations: dict[str, int] = {}
         self._started: dict[str, int] = {}
         self._tasks: dict[str, TaskRun] = {}
         self._announced = False
         self.attempts: dict[str, int] = {}
-        """How often its tasks were tried, of those that were tried again."""
+        """Number of attempts of each retried task."""
         self._calls: dict[str, BranchOutcome] = {}
-        """What nodes call as `@task`s, by id; of one that has its result from before no end is told."""
+        """Running `@task` calls by id; a call with a cached result reports no end."""
         self._asked: dict[str, Any] = {}
         self._replies: dict[str, tuple[Any, Mapping[str, Any]]] = {}
-        """What models have answered, with what the stream says of it, by the ids of messages."""
+        """Replies of models with the stream's metadata, by message id."""
         self._unkept: list[ModelUse] = []
 
     @property
     def node(self) -> str:
-        """What runs now."""
+        """The names of the running nodes."""
         return place_of(dict.fromkeys(task.name for task in self._tasks.values()))
 
     @property
     def is_open(self) -> bool:
-        """Whether tasks have run of which no checkpoint has been told."""
+        """Whether tasks have run after the last reported checkpoint."""
         return bool(self._tasks)
 
     @property
     def failed(self) -> str:
-        """The node of a task that has failed, or else of one that has begun and not ended."""
+        """The node of a failed task, or else of an unfinished one."""
         failed = next((task.name for task in self._tasks.values() if task.error), "")
         if failed:
             return failed
@@ -169,10 +169,10 @@ class Superstep:
         return open_tasks[0] if open_tasks else self.node
 
     def on_part(self, part: Part) -> None:
-        """Take what the run tells.
+        """Process an event of the run's stream.
 
         Raises:
-            Moved: it must not go on; nothing has run.
+            Moved: the run must not continue; nothing has run.
         """
         ns, mode, data = part
         if mode == "checkpoints" and not ns:
@@ -203,10 +203,10 @@ class Superstep:
         self.close(saved)
 
     def unread(self, known: Saved | None) -> list[str]:
-        """The ids of the checkpoints whose values it has from the run alone, in their order.
+        """Return the ids, in order, of the checkpoints whose values are known only from the run's stream.
 
         Args:
-            known: a checkpoint that was read before.
+            known: a checkpoint that was read from the checkpointer already.
         """
         if not self.after or self.begun is None:
             return []
@@ -214,10 +214,10 @@ class Superstep:
         return list(dict.fromkeys([*begun, *(saved.id for _, saved in self.after)]))
 
     def take_saved(self, read: Mapping[str, Saved | None]) -> None:
-        """Take the values of its checkpoints as they were saved: nodes may have changed those in the stream.
+        """Replace the values of its checkpoints by the saved ones: nodes may have changed those streamed.
 
         Args:
-            read: checkpoints by id; None for one that was never stored, which is left out.
+            read: checkpoints by id; None for one that was never stored, which is dropped.
         """
 
         def saved(told: Saved) -> Saved:
@@ -233,7 +233,7 @@ class Superstep:
         ]
 
     def close(self, saved: Saved) -> None:
-        """The tasks have ended with this checkpoint."""
+        """Record that the tasks have ended with this checkpoint."""
         assert self.before is not None
         tasks = self._done(self.before)
         self.after.append((self.before._replace(tasks=tasks), saved))
@@ -243,12 +243,12 @@ class Superstep:
         self._tasks, self._started, self._calls, self._announced = {}, {}, {}, False
 
     def unkept(self) -> tuple[ModelUse, ...]:
-        """The calls of models whose answers no task has written: their tokens are told nowhere else."""
+        """Return model calls whose replies no task has written: their tokens are recorded nowhere else."""
         self._count(self._tasks.values())
         return tuple(self._unkept)
 
     def finished_texts(self) -> list[StreamedText]:
-        """What those have written that have finished: they don't run again, whatever becomes of the rest."""
+        """Return the texts of finished tasks, which do not run again, whatever happens to the others."""
         tasks = in_order(self._tasks.values())
         paths = {branch_path(tasks, place) for place, task in enumerate(tasks) if task.result is not None}
         paths |= {call.path for key, call in self._calls.items() if key in self.durations}
@@ -265,9 +265,9 @@ class Superstep:
         self._replies = {}
 
     def _follows(self, saved: Saved) -> bool:
-        """Whether a run that begins with this checkpoint goes on from where it should.
+        """Whether a run that begins with this checkpoint continues from the right one.
 
-        Input makes a checkpoint of its own, as does what is pinned to an older one.
+        Input makes its own checkpoint, and so does a run pinned to an older one.
         """
         if self._given is not None:
             return (saved.source, saved.parent) == ("input", self._leaf)
@@ -275,7 +275,7 @@ class Superstep:
         return copied or saved.id == self._leaf
 
     def _done(self, before: Saved) -> tuple[TaskRun, ...]:
-        """The tasks with what they have written; of the one that takes the input nothing is told."""
+        """Return the tasks with their writes; the stream does not report the one that takes the input."""
         if [task.name for task in before.tasks] == [START_NODE]:
             return (before.tasks[0]._replace(result=self._given),)
         return tuple(self._tasks.get(task.id, task) for task in before.tasks)
@@ -313,7 +313,7 @@ class Superstep:
             self._tell(BranchEnded(place_of(dict.fromkeys(task.name for task in tasks)), outcome, now))
 
     def _call(self, data: Any, now: int) -> None:
-        """Take the begin or the end of a `@task` that a node has called: it is a branch of the step."""
+        """Process the start or end of a `@task` called by a node: it is a branch of the step."""
         self._announce()
         key, name = data["id"], str(data["name"])
         if "input" in data:
@@ -330,7 +330,7 @@ class Superstep:
             self._tell(BranchEnded(self.node, ended, now))
 
     def _retry(self, failed: FailedAttempt) -> None:
-        """Tell of a failed attempt of a task, or of one in a graph inside, that is tried again."""
+        """Report a failed attempt of a task, or of one in a subgraph, that is retried."""
         self._announce()
         known = self._tasks.get(failed.task)
         if known is not None:
@@ -344,14 +344,14 @@ class Superstep:
         )
 
     def _tell_result(self, call: BranchOutcome, result: Any) -> None:
-        """Show what a call gave, unless it was streamed."""
+        """Report a call's result as text, unless it was streamed."""
         if result is None or any(text.path == call.path for text in self.streams.texts):
             return
         text = result if isinstance(result, str) else canonical(as_json(result)).decode()
         self._write(_TASK, f"{text[:_LONGEST_RESULT]}\n", call.path)
 
     def _announce(self) -> None:
-        """Tell what runs, once all of its tasks are known."""
+        """Report the running nodes once all tasks are known."""
         if self._announced or not self._tasks:
             return
         self._announced = True
@@ -365,7 +365,7 @@ class Superstep:
                 self._tell(BranchStarted(node, path, task.name, place, len(tasks), 1, now))
 
     def _path_of(self, ns: Iterable[str]) -> str:
-        """The branch of a place in the graph, and the nodes of the graphs inside it."""
+        """Return the path of a namespace: the branch, and the nodes inside subgraphs."""
         scopes = [scope.partition(":") for scope in ns]
         if not scopes or not scopes[0][0]:
             return ""
@@ -380,7 +380,7 @@ class Superstep:
         return "/".join(filter(None, (branch, *(name for name, _, _ in scopes[1:]))))
 
     def _message(self, message: Any, about: Any) -> None:
-        """A message, or a piece of one, that a model or a node has written."""
+        """Process a message, or a piece of one, by a model or a node."""
         self._announce()
         ns = tuple(str(about.get("langgraph_checkpoint_ns") or "").split("|"))
         path = self._path_of(ns)
@@ -415,12 +415,12 @@ class Superstep:
 
 
 def _node_of(about: Mapping[str, Any]) -> str:
-    """The node of the graph that runs, in or below which a model was asked."""
+    """Return the node of the running graph in or below which a model was called."""
     return str(about.get("langgraph_checkpoint_ns") or "").partition(":")[0]
 
 
 def _words(content: Any) -> str:
-    """The text of a message's content, or of what a node has written to its stream."""
+    """Return the text of a message's content, or of a value that a node has streamed."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -432,21 +432,22 @@ def _words(content: Any) -> str:
 
 
 _MORE_WHEN_RESUMED: Final = 2
-"""Supersteps that LangGraph lets a run that resumes take beyond its limit: it counts two for input."""
+"""Supersteps beyond its limit that LangGraph allows a resumed run: it counts two for input."""
 
 
 class PregelLoop:
-    """One run of a thread of theirs, or one superstep of it.
+    """One run of a LangGraph thread, or one superstep of it.
 
     Args:
         session: the line in the mirror.
         leaf: the newest checkpoint of the line.
-        newest: the newest checkpoint of their thread; another one than `leaf` is of another line.
+        newest: the newest checkpoint of the LangGraph thread; if it is not `leaf`, it belongs to another
+            line.
         once: stop after one superstep.
-        owners: what moves with it; to be held already.
-        into: with `once`: stop in each subgraph that begins, before its first node.
-        given: the input to begin with; None goes on.
-        context: what the thread has besides from then on; None for what it had.
+        owners: the parent threads that move with it; already held for writing.
+        into: with `once`: stop before the first node of each subgraph that begins.
+        given: the input to begin with; None to continue.
+        context: the thread's new context; None to keep it.
     """
 
     def __init__(
@@ -522,7 +523,7 @@ class PregelLoop:
         return True
 
     async def steps(self) -> AsyncGenerator[str, None]:
-        """Run until something stops it; yields what ran after each superstep."""
+        """Run until something stops it; yields the nodes of each superstep after it."""
         session = self.session
         self._task = asyncio.current_task()
         session.stops = self._stops
@@ -547,7 +548,7 @@ class PregelLoop:
                             yield node
                     idle = not begun
                 except HitlError as error:
-                    # No node is to blame: the run was refused, or somebody else has moved the thread.
+                    # No node has caused it: the run was refused, or somebody else has moved the thread.
                     code, session.notice = int(error.exit_code), str(error)
                     raise
                 finally:
@@ -564,7 +565,7 @@ class PregelLoop:
                 session.emit(RunEnded(session.progress, code))
 
     async def take_input(self) -> None:
-        """Commit the input as a step; nothing else runs."""
+        """Commit the input as a step, without running nodes."""
         with self.session.writing():
             await self._run_superstep()
 
@@ -584,7 +585,7 @@ class PregelLoop:
         cursor = _running(session.cursor)
         limit = self._mirror.app.recursion_limit
         if before.pending or before.status == "failed" or command is not None:
-            # To LangGraph this is another run, which counts its supersteps from here on.
+            # For LangGraph this is a new run, which counts its supersteps from here.
             allowed = cursor.iteration + limit + _MORE_WHEN_RESUMED
             cursor = replace(cursor, limits=Limits(max_iterations=allowed))
             self._continues = False
@@ -592,7 +593,7 @@ class PregelLoop:
         return command
 
     def _steps_left(self, cursor: Cursor) -> int:
-        """How many supersteps the graph's recursion_limit leaves."""
+        """Return the number of supersteps left of the graph's recursion_limit."""
         return (cursor.limits.max_iterations or self._mirror.app.recursion_limit) - cursor.iteration
 
     def _is_out_of_steps(self, cursor: Cursor) -> bool:
@@ -633,7 +634,7 @@ class PregelLoop:
         return not self.stopped_by
 
     def _stopped_after(self, node: str, before: LiveState) -> str:
-        """The breakpoint that stops behind a superstep, "" for none."""
+        """Return the breakpoint that stops after a superstep, "" for none."""
         if self._stops is None:
             return ""
         asked = [
@@ -643,15 +644,15 @@ class PregelLoop:
         return next(filter(None, asked), "")
 
     async def _run_superstep(self, command: Any = None) -> str:
-        """Run one superstep and mirror it; "" where the run is over.
+        """Run one superstep and mirror it; returns its nodes, "" if the run is over.
 
         Args:
-            command: the answers that it is begun with; None goes on.
+            command: the answers that it begins with; None to continue.
         """
         given = command if self._given is None else self._given
         superstep, error = await self._run(given, pinned=self.leaf != self.newest)
         if isinstance(error, Moved) and self.leaf == self.newest:
-            # Another line of the thread is its newest now; or this one has gone on without us.
+            # Another line has the thread's newest checkpoint, or another program has continued this one.
             await self._check_leaf(str(error))
             self.newest = str(error)
             superstep, error = await self._run(given, pinned=True)
@@ -694,7 +695,7 @@ class PregelLoop:
         return superstep, None
 
     def _leg(self) -> Leg:
-        """Which part of a run of LangGraph the next superstep is."""
+        """Return which part of a LangGraph run the next superstep is."""
         app = self._mirror.app
         if self._given is not None or app.ns or app.runs_through:
             return Leg()
@@ -706,7 +707,7 @@ class PregelLoop:
             self._mirror.app.run(*given, **options)
 
     def _answers_given(self) -> AnswerGuard | None:
-        """The answers that tasks which run again may get; None where none has asked anything."""
+        """Return the answers that re-run tasks may get; None if there are no answers."""
         cursor, store = self.session.cursor, self._mirror.store
         again = cursor.pending or kept_answers(cursor) or cursor.status == "failed" or cursor.attempt > 1
         if not again or not can_guard(self._mirror.app.root):
@@ -717,11 +718,11 @@ class PregelLoop:
     def _unused(
         self, node: str, asked: Collection[AskedInterrupt] | None, written: Sequence[LedgerEntry] = ()
     ) -> list[LedgerEntry]:
-        """The ledger's entries for answers that nodes have not asked for when they ran again.
+        """Return ledger entries for answers that nodes did not use when they ran again.
 
         Args:
-            asked: what waits now; None where the nodes have ended.
-            written: entries for the same commit.
+            asked: the open interrupts; None if the nodes have ended.
+            written: earlier entries of the same commit.
         """
         session, entries = self.session, list(written)
         handed = kept_answers(session.cursor)
@@ -738,20 +739,20 @@ class PregelLoop:
         loop = asyncio.get_running_loop()
 
         def saved() -> None:
-            with suppress(RuntimeError):  # the thread was closed meanwhile
+            with suppress(RuntimeError):  # the thread was closed in the meantime
                 loop.call_soon_threadsafe(self._saved_inside)
 
         return LiveRuns(self.session, self._mirror, saved)
 
     def _saved_inside(self) -> None:
-        """Mirror what graphs inside have saved, while they run."""
+        """Mirror what subgraphs have saved, while they run."""
         self._unmirrored = True
         self._woken.set()
         if self._mirroring is None and self._superstep is not None and self._superstep.before is not None:
             self._mirroring = asyncio.get_running_loop().create_task(self._mirror_inside(self._superstep))
 
     async def _mirror_inside(self, superstep: Superstep) -> None:
-        """Mirror it; LangGraph tells of a checkpoint before it is saved, so it may take several looks."""
+        """Mirror subgraphs; may need several attempts, as LangGraph reports a checkpoint before saving it."""
         wait = _FIRST_LOOK
         try:
             while self._superstep is superstep and superstep.before is not None and wait < _LAST_LOOK:
@@ -759,7 +760,7 @@ class PregelLoop:
                 try:
                     await self._mirror.sync_inside(self.session.thread_id, superstep.before, settles=False)
                     whole = self._inside is None or self._inside.mirrored(self._mirror.store)
-                except Exception as error:  # whatever it is, all is mirrored at the superstep's end
+                except Exception as error:  # ignored: everything is mirrored again at the superstep's end
                     log.info("thread %s: what runs inside is mirrored later: %s", self._thread, error)
                 if self._unmirrored:
                     wait = _FIRST_LOOK
@@ -782,10 +783,10 @@ class PregelLoop:
             await self._mirror.sync_inside(self.session.thread_id, superstep.before)
 
     async def _check_leaf(self, newest: str) -> None:
-        """Make sure that nobody has gone on from the leaf; the newest checkpoint is another line's then.
+        """Check that nobody has continued from the leaf; any newer checkpoint must be of another line.
 
         Raises:
-            StaleWriter: somebody has.
+            StaleWriter: somebody has continued from it.
         """
         app, before = self._mirror.app, ""
         while page := await app.history(self._thread, before=before, limit=_PAGE):
@@ -796,10 +797,10 @@ class PregelLoop:
                 return
 
     async def _resumption(self) -> Any:
-        """What the run is begun with: answers by their interrupts' ids, or None.
+        """Return the command that starts the run: answers by interrupt id, or None.
 
         Raises:
-            AnswerRefused: the graph no longer asks what was answered: nothing is answered blind.
+            AnswerRefused: the graph no longer asks what was answered.
         """
         if not kept_answers(self.session.cursor):
             return None
@@ -815,7 +816,7 @@ class PregelLoop:
         if superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
         if error is None and superstep.before is not None and superstep.is_open:
-            # An older LangGraph does not tell the checkpoint behind which it stops.
+            # An older LangGraph does not report the checkpoint after which it stops.
             newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
             if newest is not None and (newest.source, newest.parent) == ("loop", superstep.before.id):
                 superstep.close(newest)
@@ -855,7 +856,7 @@ class PregelLoop:
             return ""
         leaf = superstep.before
         if not node:
-            # Nothing was saved: it waits for answers, or there was nothing to run.
+            # Nothing was saved: the run waits for answers, or there was nothing to run.
             config = config_of(self._thread, self.leaf if self.leaf != self.newest else "")
             leaf = await self._mirror.app.state(config, subgraphs=True)
             self._hand_woken(leaf, refusal)
@@ -869,7 +870,7 @@ class PregelLoop:
         return node
 
     async def _read_saved(self, superstep: Superstep) -> None:
-        """Read back what a superstep has saved; LangGraph tells of each checkpoint before it is stored."""
+        """Read a superstep's saved checkpoints; LangGraph reports each before it is stored."""
         app = self._mirror.app
         known, read = app.newest, dict[str, Saved | None]()
         if known is not None:
@@ -877,13 +878,13 @@ class PregelLoop:
         try:
             for checkpoint in superstep.unread(known):
                 read[checkpoint] = await app.saved(self._thread, checkpoint)
-        except Exception as error:  # what keeps it from being read has most likely kept it from being written
+        except Exception as error:  # if it can't be read, it most likely was not written
             log.info("thread %s: what was stored is looked up later: %s", self._thread, error)
         superstep.take_saved(read)
         app.newest = read.get(superstep.after[-1][1].id) if superstep.after else known
 
     def _keep_attempt(self, superstep: Superstep) -> None:
-        """Keep what an attempt that saved no checkpoint has used, and what was written for good."""
+        """Record the use of an attempt that saved no checkpoint, and the texts of its finished tasks."""
         session, unkept, texts = self.session, superstep.unkept(), superstep.finished_texts()
         if unkept or texts:
             cursor = journal.with_use(session.cursor, unkept, 0)
@@ -891,7 +892,7 @@ class PregelLoop:
             session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept), streamed=streamed))
 
     async def _tell_inside(self, leaf: Saved) -> None:
-        """Mirror what goes on in subgraphs that have begun, and tell where they stand."""
+        """Mirror the subgraphs that have begun, and report their progress."""
         session, store = self.session, self._mirror.store
         node = place_of(leaf.next)
         for thread in (await self._mirror.sync_inside(session.thread_id, leaf)).values():
@@ -900,7 +901,7 @@ class PregelLoop:
                 session.emit(ChildMoved(node, node, thread, "", child.progress))
 
     def _hand_woken(self, leaf: Saved | None, refusal: AnswerRefused | None) -> None:
-        """Keep no answer that the graph has got, or has refused; one that it did not come to is kept."""
+        """Drop answers that the graph has received or refused; keep those that it has not reached."""
         session = self.session
         answers = kept_answers(session.cursor)
         asked = {each.id: each for each in self._mirror.asked_by(leaf)} if leaf else {}

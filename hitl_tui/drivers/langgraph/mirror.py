@@ -1,8 +1,8 @@
-"""A mirror of their threads in a store of ours, checkpoint by checkpoint.
+"""Mirror of LangGraph threads in our store, checkpoint by checkpoint.
 
-Each line of a thread's tree of checkpoints is a thread of ours: the oldest has its name, another is called
-`<thread>~<id>` by its first own checkpoint and is a fork.  A step keeps the id of the checkpoint that it is
-(`Checkpoint.origin`); checkpoints that change nothing, as the copy that a replay begins with, are no steps.
+Each line in a thread's tree of checkpoints is a thread of ours: the oldest has the thread's name; each other
+line is a fork called `<thread>~<id>`, after its first own checkpoint.  A step keeps the id of its checkpoint
+(`Checkpoint.origin`); checkpoints that change nothing, such as the copy that starts a replay, are no steps.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError
 
 SOURCE: Final = "langgraph"
-"""What a thread's `ThreadInfo.source` has their thread's id under."""
+"""Key in `ThreadInfo.source` of the LangGraph thread's id."""
 _FIRST_PAGE, _PAGE = 50, 500
 _HELD = 500
-"""Steps after which a line that is mirrored is given back for a moment: a lease lasts half a minute."""
+"""Number of mirrored steps after which a line is released for a moment: a lease lasts half a minute."""
 _BINDS_SAID: Final = 'in the payload, "binds": [{}]'
-"""How a graph names the parts of a question that count."""
+"""How a graph names the parts of a request that the hash covers, for hints."""
 _NOT_HANDED_OVER: Final = "the answer was not handed over: the thread was edited before it went on"
 
 
 def their_thread(info: ThreadInfo) -> str:
-    """The id of the thread that a thread of ours is a line of."""
+    """Return the id of the LangGraph thread of which a thread of ours is a line."""
     kept = info.source.get(SOURCE)
     return str(kept.get("thread", info.thread_id)) if isinstance(kept, Mapping) else info.thread_id
 
 
 class SubgraphRun(NamedTuple):
-    """Which run of a subgraph a thread is.
+    """Identifies one run of a subgraph.
 
     Attributes:
-        name: the thread in the mirror that has the subgraph's first checkpoints.
+        name: the thread in the mirror with the subgraph's first checkpoints.
         owner: the line whose task runs the subgraph, and its node.
         at: the checkpoint that the task starts from.
     """
@@ -89,22 +89,22 @@ class SubgraphRun(NamedTuple):
 
 
 def namespace_of(info: ThreadInfo) -> str:
-    """Where the checkpoints of a thread of a subgraph's run are."""
+    """Return the checkpoint namespace of a subgraph's thread."""
     return str(info.source[SOURCE]["ns"])
 
 
 class Mirror:
-    """The threads of one compiled graph and its checkpointer, in a store of ours.
+    """Mirrors the threads of one compiled graph and its checkpointer in our store.
 
     Attributes:
         outer: the mirror of the graph around this one, None for the outermost.
-        place: of a subgraph: which of its runs is mirrored.
-        opens: the nodes that are subgraphs which can be looked into.
+        place: for a subgraph: the run that is mirrored.
+        opens: the nodes that are subgraphs and can be stepped into.
 
     Args:
         app: the graph.
         store: where its threads are mirrored.
-        name: what the graph is called.
+        name: the name of the graph.
         source: how it is loaded again (`ThreadInfo.source`).
     """
 
@@ -132,7 +132,7 @@ class Mirror:
         self._mirrors: dict[str, Mirror] = {}
 
     def inside(self, node: str, ns: str, place: SubgraphRun) -> Mirror:
-        """The mirror of one run of a subgraph.
+        """Return the mirror of one run of a subgraph.
 
         Args:
             ns: the namespace of its checkpoints.
@@ -147,26 +147,26 @@ class Mirror:
         return inner
 
     def apart(self) -> Mirror:
-        """The same, for a line that is run beside others."""
+        """Return a copy, for a line that runs beside others."""
         other = copy(self)
         other.app = self.app.apart()
         return other
 
     def named(self, name: str) -> str:
-        """The thread that a person means by a name, here or there.
+        """Return the LangGraph thread that a person means by a name.
 
-        On a server that takes only UUIDs, a name that no thread has here becomes one.
+        On a LangGraph server that takes only UUIDs, a new name is turned into one.
         """
         if SERVER not in self.source or self.app.runs_through or self.store.info(name) is not None:
             return name
         return server_thread(name)
 
     def line(self, thread: str) -> str:
-        """The name of the line in which a thread of theirs begins."""
+        """Return the name of a LangGraph thread's first line."""
         return self.place.name if self.place else thread
 
     async def sync_inside(self, line: str, saved: Saved, *, settles: bool = True) -> dict[str, str]:
-        """Bring the subgraphs' runs of a checkpoint's tasks up to date; gives their threads, by task.
+        """Bring the subgraphs of a checkpoint's tasks up to date; returns their threads by task.
 
         Args:
             line: the one that has the checkpoint.
@@ -187,11 +187,11 @@ class Mirror:
         return threads
 
     def over(self, store: Store) -> Mirror:
-        """The same in another store."""
+        """Return the same mirror in another store."""
         return Mirror(self.app, store, self.info.name, self.source, signer=self._signer)
 
     def new(self, thread: str, actor: str | None = None, context: Mapping[str, Any] | None = None) -> Session:
-        """A thread that does not exist yet, here or there."""
+        """Return the session of a new thread, which does not exist yet on either side."""
         place = {"thread": thread}
         source = {**self.source, SOURCE: place}
         if self.place is not None:
@@ -209,7 +209,7 @@ class Mirror:
         )
 
     def open(self, line: str) -> Session:
-        """A line that was mirrored, on the graph as it is now."""
+        """Open a mirrored line with the current graph."""
         info, cursor = self.store.info(line), self.store.cursor(line)
         if info is None or cursor is None or logged_digest(info, cursor) == self.graph.digest:
             session = Session.open(self.graph, self.store, line, signer=self._signer)
@@ -220,11 +220,11 @@ class Mirror:
         return session
 
     def notice(self, line: str, words: str) -> None:
-        """Have something told of a line when it is looked at next."""
+        """Keep a notice about a line for when it is opened next."""
         self._notices[line] = ". ".join(filter(None, (self._notices.get(line, ""), words)))
 
     def notice_of(self, line: str) -> str:
-        """What is to be told of a line, once; "" for nothing."""
+        """Take the kept notice about a line, "" for none."""
         return self._notices.pop(line, "")
 
     async def sync(
@@ -236,7 +236,7 @@ class Mirror:
         settles: bool = True,
         is_over: bool = False,
     ) -> dict[str, str]:
-        """Bring the lines of a thread of theirs up to date.
+        """Bring the lines of a LangGraph thread up to date.
 
         Args:
             opened: lines that are open here: those are written on.
@@ -263,7 +263,7 @@ class Mirror:
         context: Mapping[str, Any] | None = None,
         ledger: Sequence[LedgerEntry] = (),
     ) -> None:
-        """Add a checkpoint to its line as a step; the session is held for writing.
+        """Add a checkpoint to its line as a step; the session's lease is held.
 
         Args:
             before: the checkpoint before it, with what its tasks have written; None for the first.
@@ -293,7 +293,7 @@ class Mirror:
         session.commit_step(cursor, changes, facts, pauses=pauses, ledger=ledger)
 
     def settle(self, session: Session, leaf: Saved) -> None:
-        """Let a line stand as its newest checkpoint does: done, failed, waiting for answers or paused."""
+        """Set a line's status by its newest checkpoint: done, failed, waiting for answers or paused."""
         cursor, known = self.settled(session, leaf), {each.id: each for each in session.cursor.pending}
         if cursor == session.cursor:
             return
@@ -310,7 +310,7 @@ class Mirror:
         session.commit_cursor(cursor, ledger)
 
     def settled(self, session: Session, leaf: Saved) -> Cursor:
-        """A line's cursor as its newest checkpoint leaves it.
+        """Return a line's cursor after its newest checkpoint.
 
         Args:
             leaf: read with `subgraphs=True`.
@@ -358,7 +358,7 @@ class Mirror:
         return any(point.source in RAN and node in names_in(point.node, nodes) for point in points)
 
     def asked_by(self, leaf: Saved) -> tuple[AskedInterrupt, ...]:
-        """What the graph asks at a checkpoint, inside its subgraphs, too.
+        """Return the interrupts that wait at a checkpoint, also inside subgraphs.
 
         Args:
             leaf: read with `subgraphs=True`.
@@ -417,7 +417,7 @@ def withdrawals(
 
 
 class _Sync:
-    """One time that a thread of theirs is looked through for what the mirror has not got."""
+    """One pass over a LangGraph thread that mirrors its new checkpoints."""
 
     def __init__(
         self, mirror: Mirror, thread: str, opened: Iterable[Session], tell: Callable[[int, int], object]
@@ -484,7 +484,7 @@ class _Sync:
             yield page[::-1]
 
     def _newest_of_batch(self) -> dict[str, Saved]:
-        """What the next page most likely follows on."""
+        """Return the checkpoint that the next page most likely follows."""
         return {leaf.id: leaf for leaf in self._leaves.values() if isinstance(leaf, Saved)}
 
     async def _saved(self, identity: str) -> Saved | None:
@@ -534,7 +534,7 @@ class _Sync:
         self._leaves[line] = saved
 
     def _rest(self) -> None:
-        """Let no line that was not followed to its end look as if it ran."""
+        """Make sure that no line that was only partly mirrored has the status running."""
         for session in self._lines.values():
             if session.cursor.status == "running":
                 with suppress(HitlError), session.writing():
@@ -570,7 +570,7 @@ class _Sync:
         return self._places.get(identity)
 
     def _look_up(self, identity: str) -> bool:
-        """Look for a checkpoint among all steps that are mirrored."""
+        """Search all mirrored steps for a checkpoint."""
         for line in self._ids:
             before: int | None = None
             while page := self._store.checkpoints(line, before, _PAGE):
@@ -667,7 +667,7 @@ class _Sync:
                     self._mirror.settle(session, saved)
 
     def _drop_intended(self, line: str) -> None:
-        """Write down that an edit never came to LangGraph, as the program ended before."""
+        """Record that an edit never reached LangGraph, as the program ended before."""
         entry = open_edit(self._store, line)
         if entry is None:
             return
@@ -679,7 +679,7 @@ class _Sync:
 
 
 def newest_mirrored(store: Store, thread: str) -> str:
-    """The newest checkpoint of a thread of theirs that is mirrored, "" where none is."""
+    """Return the newest mirrored checkpoint of a LangGraph thread, "" if there is none."""
     heads = (store.checkpoints(line, None, 1) for line in _line_ids(store, thread))
     return max((head[0].origin or "" for head in heads if head), default="")
 
@@ -713,7 +713,7 @@ def is_no_step(before: Saved | None, saved: Saved) -> bool:
 
 @contextmanager
 def at(session: Session, moment: int) -> Iterator[None]:
-    """Let what is committed have the time at which it happened, in microseconds; 0 for now."""
+    """Set the time of commits to when they happened, in microseconds; 0 for now."""
     clock = session.clock
     if moment:
         session.clock = lambda: moment
@@ -724,7 +724,7 @@ def at(session: Session, moment: int) -> Iterator[None]:
 
 
 def _line_ids(store: Store, thread: str) -> list[str]:
-    """The lines of a thread of theirs that are mirrored, the oldest first."""
+    """Return the mirrored lines of a LangGraph thread, the oldest first."""
     if store.info(thread) is None:
         return []
     lines, queue = [thread], [thread]
