@@ -1,4 +1,4 @@
-"""Whether a line of the mirror is as LangGraph's checkpointer has it."""
+"""Compares a line of the mirror with LangGraph's checkpointer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGE: Final = 500
 
 
 class _Theirs(NamedTuple):
-    """What is compared of a checkpoint: its parent, and the hash that its state has as ours."""
+    """The compared parts of a checkpoint: its parent, and our hash of its state."""
 
     parent: str
     state: bytes
@@ -72,13 +72,13 @@ def _finding(point: Checkpoint, channel: str | None, ours: str, theirs: str | No
 
 
 def _parents(line: str, theirs: Mapping[str, _Theirs], origins: Mapping[int, str]) -> Iterator[Mismatch]:
-    """The steps whose checkpoint follows on another one than that of the step before."""
+    """Return the steps whose checkpoint does not follow the checkpoint of the step before."""
     known = set(origins.values())
     for step, origin in sorted(origins.items()):
         if origin not in theirs or (step and step - 1 not in origins):
             continue
         before, parent = origins.get(step - 1, ""), theirs[origin].parent
-        while parent in theirs and parent not in known:  # what changes nothing is no step
+        while parent in theirs and parent not in known:  # a checkpoint that changes nothing is no step
             parent = theirs[parent].parent
         if parent != before:
             place = f"parent of checkpoint {origin}"
@@ -112,7 +112,7 @@ def _steps(mirror: Mirror, line: str) -> Iterator[Checkpoint]:
 
 
 async def _channels(mirror: Mirror, thread: str, point: Checkpoint) -> list[Mismatch]:
-    """The channels of a step that hold something else there."""
+    """Return the channels of a step whose values differ in the checkpointer."""
     saved = await mirror.app.state(config_of(thread, point.origin or ""))
     digests = _digests(mirror, saved.values if saved else None)
     ours = live_state(mirror.store, point.thread_id, point.step, mirror.graph.channels).digests

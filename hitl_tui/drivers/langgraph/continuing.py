@@ -1,4 +1,4 @@
-"""How supersteps that are run one by one make up one run of LangGraph.
+"""Makes supersteps that run one by one count as one run of LangGraph.
 
 Each superstep is a `stream` of its own, from the newest checkpoint on.  To LangGraph it is a new run, which
 would count its steps from the start, lose what no checkpoint keeps, and let subgraphs with a memory of
@@ -18,7 +18,7 @@ _RESUMING: Final = "__pregel_resuming"
 
 
 class LiveChannels(NamedTuple):
-    """The live channels of a run after its newest superstep.
+    """Channels of a run in memory after its newest superstep.
 
     Attributes:
         checkpoint: the id of the checkpoint that they belong to.
@@ -34,8 +34,8 @@ class Leg:
 
     Args:
         steps_left: supersteps that the run may still take, this one included; None lets LangGraph count.
-        continues: the run has begun before this superstep; otherwise LangGraph's own run begins here, too.
-        carried: what the superstep before has left in this process.
+        continues: the run began before this superstep; otherwise LangGraph's own run begins here, too.
+        carried: the channels that the superstep before has left in memory.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Leg:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let the run that begins in this context be this leg."""
+        """Make the run that begins in this context this leg."""
         _set_up_loops_by_leg()
         token = _LEG.set(self)
         try:
@@ -58,12 +58,12 @@ class Leg:
             _LEG.reset(token)
 
     def end(self) -> LiveChannels | None:
-        """What the next superstep takes over, once this one is over."""
+        """Return the channels that the next superstep takes over from this finished one."""
         loop, self._loop, self._carried = self._loop, None, None
         return LiveChannels(str(loop.checkpoint["id"]), loop.channels) if loop is not None else None
 
     def enter(self, loop: Any) -> None:
-        """Set up a loop before it takes its input; the first one is that of the graph that runs."""
+        """Set up a LangGraph loop before it takes its input; the first one is that of the running graph."""
         if self._loop is None:
             self._loop = loop
             carried = self._carried
@@ -75,7 +75,7 @@ class Leg:
             loop.config = {**loop.config, "configurable": configurable}
 
     def entered(self, loop: Any) -> None:
-        """Set up the loop of the graph that runs, once it has taken its input."""
+        """Set up the running graph's loop after it took its input."""
         if loop is self._loop and self._steps_left is not None:
             loop.stop = loop.step + self._steps_left - 1
 
@@ -84,7 +84,7 @@ _LEG: ContextVar[Leg | None] = ContextVar("the superstep that runs", default=Non
 
 
 def _set_up_loops_by_leg() -> None:
-    """Replace the function by which a LangGraph loop takes its input: the leg of its context sets it up."""
+    """Patch the function by which a LangGraph loop takes its input, so that the context's leg sets it up."""
     replace_function(FIRST_INPUT, _by_leg)
 
 
@@ -108,7 +108,7 @@ def _keeps_one_state(loop: Any) -> bool:
 
 
 def _is_over(loop: Any) -> bool:
-    """Whether the run that a subgraph has kept has come to its end."""
+    """Whether a subgraph's kept run has ended."""
     from langgraph.pregel._algo import prepare_next_tasks
 
     tasks = prepare_next_tasks(

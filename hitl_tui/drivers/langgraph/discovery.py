@@ -1,4 +1,4 @@
-"""Which threads a checkpointer of LangGraph has, which of them have moved, and who has moved one."""
+"""Finds the threads of a LangGraph checkpointer, those with new checkpoints, and who made those."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_WHO: Final = ("parents", "writes", "thread_id", "counters_since_delta_snaps
 
 
 def lists_all_threads(saver: Any) -> bool:
-    """Whether `thread_heads` gives all threads of a checkpointer: of some only the newest are looked for."""
+    """Whether `thread_heads` returns all threads of a checkpointer: for some kinds only the newest."""
     kinds = {kind.__name__ for kind in type(saver).__mro__}
     return hasattr(saver, "heads") or bool(kinds & {"InMemorySaver", "SqliteSaver", "AsyncSqliteSaver"})
 
@@ -40,7 +40,7 @@ async def has_thread(saver: Any, thread: str) -> bool:
 
 
 async def thread_heads(saver: Any) -> Mapping[str, str]:
-    """The newest checkpoint of each thread of a checkpointer, the newest thread first."""
+    """Return the newest checkpoint of each thread of a checkpointer, the newest thread first."""
     if hasattr(saver, "heads"):  # the threads of a server
         heads_there: Mapping[str, str] = await asyncio.to_thread(saver.heads)
         return heads_there
@@ -83,12 +83,12 @@ async def _listed(saver: Any) -> Mapping[str, str]:
 
 
 def outdated(store: Store, heads: Mapping[str, str]) -> list[str]:
-    """The threads whose newest checkpoint their mirror has not got, in their order."""
+    """Return the threads whose newest checkpoint is not mirrored, in order."""
     return [thread for thread, head in heads.items() if head not in _mirrored(store, thread)]
 
 
 def _mirrored(store: Store, thread: str) -> set[str | None]:
-    """The newest checkpoints of a thread's lines in the mirror."""
+    """Return the newest checkpoints of a thread's lines in the mirror."""
     if store.info(thread) is None:
         return set()
     lines, heads = [thread], set[str | None]()
@@ -99,7 +99,7 @@ def _mirrored(store: Store, thread: str) -> set[str | None]:
 
 
 async def sync_named(mirror: Mirror, name: str) -> bool:
-    """Bring the mirror of one thread up to date, of theirs or one that was mirrored; False where none is.
+    """Bring the mirror of one thread up to date; returns False if there is no such thread on either side.
 
     Args:
         name: of the thread, or of a line of it or of a subgraph's run inside it.
@@ -120,7 +120,7 @@ async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lamb
     """Bring the mirror of every thread that has moved up to date.
 
     Args:
-        tell: called with how many of how many threads are done.
+        tell: called with the number of threads done and the number of all.
     """
     moved = outdated(mirror.store, await thread_heads(mirror.app.graph.checkpointer))
     for done, thread in enumerate(moved):
@@ -129,7 +129,7 @@ async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lamb
 
 
 async def stale(app: App, thread: str, newest: str) -> StaleWriter:
-    """The error for a thread that somebody else has gone on with; its newest checkpoint says who."""
+    """Return the error for a thread that somebody else has continued; the newest checkpoint names them."""
     snapshot = await app.snapshot(config_of(thread, newest))
     return StaleWriter(
         f"another program ran thread {thread!r}: it is at checkpoint {newest} now{_who(snapshot.metadata)}",
@@ -138,13 +138,13 @@ async def stale(app: App, thread: str, newest: str) -> StaleWriter:
 
 
 async def run_of(app: App, thread: str, checkpoint: str) -> str:
-    """The id of the server's run that a checkpoint was saved by, "" where none is told."""
+    """Return the id of the server's run that saved a checkpoint, "" if unknown."""
     snapshot = await app.snapshot(config_of(thread, checkpoint))
     return str((snapshot.metadata or {}).get("run_id", ""))
 
 
 def _who(metadata: Mapping[str, Any] | None) -> str:
-    """What a checkpoint's metadata says of who made it, in words."""
+    """Describe who made a checkpoint, by its metadata."""
     facts = dict(metadata or {})
     source, step = facts.pop("source", ""), facts.pop("step", "")
     rest = [f"{name}={value}" for name, value in facts.items() if name not in _NOT_WHO]

@@ -1,8 +1,8 @@
-"""Edits and forks of a line: written down as meant, made by `update_state`, mirrored as a step.
+"""Edits and forks of a line: recorded as intended, made by `update_state`, mirrored as a step.
 
-What is meant stands in the ledger before LangGraph is asked for it, with the checkpoint that it starts
-from.  A process that is killed in between leaves either nothing of it in their checkpointer, or a checkpoint
-that the next one finds, and knows whose it is.
+The intention is in the ledger, with the checkpoint that it starts from, before LangGraph makes the edit.  A
+process killed in between leaves either nothing in their checkpointer, or a checkpoint whose author the next
+process can tell.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Editor:
         self._thread = their_thread(session.info)
 
     async def preview(self, command: UpdateState) -> Preview:
-        """What an edit would do at its step, tried on copies; with the way on as each node."""
+        """Preview an edit at its step, tried on copies, and where it leads as each node."""
         step = self._session.cursor.head if command.expected_step is None else command.expected_step
         past = step != self._session.cursor.head
         saved = await self._saved(step)
@@ -105,7 +105,7 @@ class Editor:
         return tuple(applied)
 
     async def edit(self, command: UpdateState) -> str:
-        """Make an edit at the head; gives the new leaf.  The session is held for writing.
+        """Make an edit at the head; returns the new leaf.  The session's lease is held.
 
         Raises:
             StaleWriter: the head is not the one that the edit was made on.
@@ -138,7 +138,7 @@ class Editor:
         facts: Mapping[str, Any],
         at: int,
     ) -> str:
-        """Set channels behind a step as the line's next one; gives the new leaf.
+        """Set channels after a step, as the line's next step; returns the new leaf.
 
         Args:
             facts: who, why and what was seen, for the ledger.
@@ -169,13 +169,13 @@ class Editor:
         return leaf
 
     async def check(self, values: Mapping[str, Any], as_node: str | None, step: int) -> None:
-        """Refuse an edit behind a step that can't be made; raises `UsageError`."""
+        """Raise `UsageError` if an edit after a step can't be made."""
         await self._checked(values, as_node, step, await self._saved(step))
 
     async def _checked(
         self, values: Mapping[str, Any], as_node: str | None, step: int, before: Saved
     ) -> edits.Tried:
-        """What became of an edit that was tried on copies, with what `update_state` is given for it."""
+        """Return the result of an edit tried on copies, with the arguments for `update_state`."""
         theirs, problems = _theirs(values, before)
         async with self._trial(before) as trial:
             tried: edits.Tried = await trial.make(theirs, as_node, await self._route(step, before))
@@ -187,7 +187,7 @@ class Editor:
         return tried
 
     def _refusal(self, as_node: str | None, step: int, next_nodes: Sequence[str]) -> GateUnanswered | None:
-        """Why an edit as a node is refused: a node would run past a question that waits; None if none would.
+        """Return why an edit as a node is refused: a node would run past an open request; None if none would.
 
         Args:
             next_nodes: what would run next; empty where only the thread around this one continues.
@@ -210,7 +210,7 @@ class Editor:
         return refusal_of_question(f"as_node={as_node!r}", asked) if asked else None
 
     async def _route(self, step: int, saved: Saved) -> edits.ChosenRoute | None:
-        """Where the node that ran last by a step has sent the thread; edits since then keep it."""
+        """Return the route that the last node before a step has chosen; edits since then keep it."""
         store, thread = self._mirror.store, self._session.thread_id
         while (point := store.checkpoint(thread, step)) is not None and point.source in ("human", "fork"):
             step -= 1
@@ -248,7 +248,7 @@ def _has_not_run(_node: str, _step: int) -> bool:
 
 
 def _theirs(values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], dict[str, str]]:
-    """Values that a person has edited, as theirs, and why others can't be."""
+    """Convert a person's values to LangGraph's, with the reasons for those that can't be converted."""
     theirs: dict[str, Any] = {}
     rejected: dict[str, str] = {}
     for name, value in values.items():
@@ -260,7 +260,7 @@ def _theirs(values: Mapping[str, Any], saved: Saved) -> tuple[dict[str, Any], di
 
 
 def _problems(tried: edits.Tried, as_node: str | None) -> dict[str, str]:
-    """What is wrong with an edit that was tried, by channel; under `EDIT` with all of it."""
+    """Return the problems of a tried edit by channel; under `EDIT` those of the whole edit."""
     problems = dict(tried.problems)
     if tried.problem:
         problems[EDIT] = tried.problem

@@ -1,4 +1,4 @@
-"""Edits of a LangGraph thread: what one would do, tried on copies, and what `update_state` is given."""
+"""Tries edits of a LangGraph thread on copies, and makes the arguments for `update_state`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from langgraph.types import Send, StateSnapshot
 
 ENTRY: Final = "__start__"
-"""What LangGraph calls the node that takes the input."""
+"""LangGraph's name of the node that takes the input."""
 _REPLACES: Final = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralValue", "UntrackedValue")
 """Channels that hold what was written last."""
 _REDUCES: Final = ("BinaryOperatorAggregate", "DeltaChannel")
@@ -33,7 +33,7 @@ _STANDARD: Final = Path(sysconfig.get_path("stdlib"))
 
 
 class ChosenRoute(NamedTuple):
-    """Where a node has sent the thread by a `Command`: nodes and `Send`s, which no edge repeats."""
+    """Route that a node has chosen by a `Command`: nodes and `Send`s, which edges do not repeat."""
 
     node: str
     goto: tuple[Goto, ...]
@@ -65,17 +65,17 @@ def route_on_server(ran: Sequence[str], saved: Saved) -> ChosenRoute | None:
 
 
 class Tried(NamedTuple):
-    """What an edit led to on a copy.
+    """Result of an edit on a copy.
 
     Args:
-        before, after: the state's values, theirs; `after` is empty where it can't be done.
-        next_nodes: what would run next, () where nothing would.
-        problem: why it can't be done, in words, "" where it can.
-        ambiguous: it has to be said which node it is made as.
-        update: what `update_state` is given for it.
-        problems: what is wrong with channels of it, in words.
-        lost: the channels whose given value did not arrive.
-        kept: the route that the edit keeps, None where it follows the node's edges alone.
+        before, after: LangGraph's values of the state; `after` is empty if the edit can't be made.
+        next_nodes: the nodes that would run next, () for none.
+        problem: why the edit can't be made, "" if it can.
+        ambiguous: whether the node that it is made as has to be named.
+        update: the values for `update_state`.
+        problems: by channel, what is wrong with its value.
+        lost: the channels that did not get the given value.
+        kept: the route that the edit keeps, None if it follows the node's edges.
     """
 
     before: Mapping[str, Any]
@@ -90,7 +90,7 @@ class Tried(NamedTuple):
 
 
 class LocalTrial:
-    """Where edits of one checkpoint are tried: on copies, in this process; a context manager.
+    """Context manager that tries edits of one checkpoint on copies in this process.
 
     Args:
         root: the graph that runs.
@@ -117,7 +117,7 @@ class LocalTrial:
     async def make(
         self, values: Mapping[str, Any], as_node: str | None = None, route: ChosenRoute | None = None
     ) -> Tried:
-        """What an edit would do.
+        """Try an edit.
 
         Args:
             values: by channel, theirs.
@@ -139,7 +139,7 @@ class LocalTrial:
 
 
 def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
-    """What to write to a channel so that it holds exactly a value.
+    """Return the update that sets a channel to exactly a value.
 
     Raises:
         UsageError: there is no such channel, or it can't be set; says why.
@@ -162,7 +162,7 @@ def replacing(app: Pregel[Any, Any, Any, Any], name: str, value: Any) -> Any:
 
 
 def _kind(app: Pregel[Any, Any, Any, Any], name: str) -> str:
-    """The class of a channel of the state, by name."""
+    """Return the class of a state channel, by name."""
     known = editable(app)
     if name not in known:
         raise UsageError(
@@ -173,7 +173,7 @@ def _kind(app: Pregel[Any, Any, Any, Any], name: str) -> str:
 
 
 def editable(app: Pregel[Any, Any, Any, Any]) -> tuple[str, ...]:
-    """The channels of the state: what LangGraph keeps for itself and what it manages are none."""
+    """Return the channels of the state, without LangGraph's internal and managed ones."""
     names = app.stream_channels_asis
     if isinstance(names, str):
         return (OUTPUT,)
@@ -210,7 +210,7 @@ def candidates(app: Pregel[Any, Any, Any, Any], first: Iterable[str] = ()) -> tu
 
 
 def their_node(as_node: str | None) -> str | None:
-    """A node as LangGraph calls it."""
+    """Return LangGraph's name of a node."""
     return ENTRY if as_node == START else as_node
 
 
@@ -249,7 +249,7 @@ async def try_update(
 async def as_nodes(
     trial: Any, values: Mapping[str, Any], nodes: Iterable[str], route: ChosenRoute | None = None
 ) -> tuple[AsNode, ...]:
-    """Where an edit leads as each of some nodes.
+    """Return where an edit leads as each of some nodes.
 
     Args:
         trial: a `LocalTrial`, or a server's.
@@ -264,7 +264,7 @@ async def as_nodes(
 
 
 def lost_by(tried: Tried, update: Mapping[str, Any]) -> list[str]:
-    """The channels whose given value did not arrive: a node that does not write them drops it silently."""
+    """Return the channels that did not get the given value: a node silently drops those it does not write."""
     lost = []
     for name, given in update.items():
         value = given.value if type(given).__name__ == "Overwrite" else given
@@ -276,7 +276,7 @@ def lost_by(tried: Tried, update: Mapping[str, Any]) -> list[str]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two values of theirs are equal, as far as their own comparison tells."""
+    """Whether two LangGraph values are equal by their own comparison."""
     try:
         return left is right or bool(left == right)
     except Exception:  # arrays and the like compare element by element
@@ -284,7 +284,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def next_of(state: StateSnapshot) -> tuple[str, ...]:
-    """The tasks that come next, each under a name of its own; () at the end."""
+    """Return unique names of the next tasks; () at the end."""
     saved = saved_of(state)
     tasks = in_order(saved.tasks) if saved else []
     paths = [branch_path(tasks, place) if task.pushed else "" for place, task in enumerate(tasks)]
@@ -304,7 +304,7 @@ def _saver(app: Pregel[Any, Any, Any, Any]) -> Any:
 
 
 def _why(error: Exception) -> tuple[str, bool]:
-    """Why an edit can't be done, and whether all it lacks is the node that it is made as."""
+    """Return why an edit can't be made, and whether it only lacks the node that it is made as."""
     ambiguous = isinstance(error, InvalidUpdateError) and "mbiguous" in str(error)
     if ambiguous:
         return "several nodes ran last: say which one it is made as", True
@@ -313,7 +313,7 @@ def _why(error: Exception) -> tuple[str, bool]:
 
 
 def _where(error: Exception) -> str:
-    """The place in the graph's own code that raised, in words; "" where LangGraph itself did."""
+    """Describe the place in the graph's own code that raised; "" if LangGraph itself did."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         known = _STANDARD in path.parents or _LIBRARIES & set(path.parts) or path == Path(__file__)

@@ -23,7 +23,7 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.state.frozen import thaw
 
 _MOST_UNKNOWN = 64
-"""Answers of one task that are looked at for those that another program has given."""
+"""Maximum number of answers of one task that are searched for answers by another program."""
 
 
 class GivenAnswer(NamedTuple):
@@ -44,10 +44,10 @@ class GivenAnswer(NamedTuple):
 
 
 class AnswerGuard:
-    """The answers of a thread while its tasks run again.
+    """Answers of a thread while its tasks run again.
 
     Attributes:
-        served: the requests whose answers an interrupt has got.
+        served: the requests whose answers were handed to an interrupt.
     """
 
     def __init__(self, answers: Iterable[GivenAnswer]) -> None:
@@ -58,11 +58,11 @@ class AnswerGuard:
         self.served: set[str] = set()
 
     def of_task(self, places: Iterable[str]) -> list[GivenAnswer]:
-        """The answers that a task was given, the oldest first."""
+        """Return the answers to a task, the oldest first."""
         return [answer for place in places for answer in self._by_place.get(place, ())]
 
     def unserved(self) -> list[GivenAnswer]:
-        """The answers that no interrupt has got."""
+        """Return the answers that were handed to no interrupt."""
         return [answer for answer in self._answers if answer.request not in self.served]
 
     def knows(self, place: str) -> bool:
@@ -82,7 +82,7 @@ _GUARD: ContextVar[AnswerGuard | None] = ContextVar("answers that a run is guard
 
 @contextmanager
 def guarded(guard: AnswerGuard | None) -> Iterator[None]:
-    """Let the run that begins in this context hand answers only to the interrupts that ask for them."""
+    """Make the run that begins in this context hand each answer only to its own interrupt."""
     if guard is None:
         yield
         return
@@ -95,9 +95,9 @@ def guarded(guard: AnswerGuard | None) -> Iterator[None]:
 
 
 def answers_given(ledger: Iterable[LedgerEntry]) -> list[GivenAnswer]:
-    """The answers in a ledger that may still be used, the oldest first.
+    """Return the answers in a ledger that may still be used, the oldest first.
 
-    Those that the graph has refused, that an edit has withdrawn and that no interrupt has used are over.
+    Answers that the graph refused, an edit withdrew, or no interrupt used are left out.
     """
     given: dict[str, GivenAnswer] = {}
     for entry in ledger:

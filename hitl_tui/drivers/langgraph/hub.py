@@ -96,7 +96,7 @@ class LangGraphHub(LocalHub):
         return await self._list.still_there(await super().waiting(limit), self._drivers)
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
-        """The driver of a thread, of theirs by its id or of a line of it.
+        """Open a LangGraph thread by its id, or one of its lines.
 
         Args:
             at_once: a long thread is shown by its newest page while it is mirrored; it is only looked at
@@ -133,7 +133,7 @@ class LangGraphHub(LocalHub):
         return self._of_line(thread_id, leaves[thread_id], max(leaves.values()), mirror=mirror)
 
     async def compare(self, thread_id: str) -> tuple[Mismatch, ...]:
-        """What of a thread that is mirrored is not as their checkpointer has it.
+        """Return the differences between a mirrored thread and the checkpointer.
 
         Raises:
             UnknownThread: it is not mirrored.
@@ -171,7 +171,7 @@ class LangGraphHub(LocalHub):
         context: Mapping[str, Any] | None = None,
         at_once: bool = False,
     ) -> Driver:
-        """The driver of a thread that is there, or of a new one that its first input creates.
+        """Open an existing thread, or a new one that its first input creates.
 
         Args:
             context: what a new thread begins with besides that input.
@@ -188,7 +188,7 @@ class LangGraphHub(LocalHub):
             return self._new_driver(thread_id, actor, self._with_defaults() if given is None else given)
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
-        """The graph whose threads these are, alone."""
+        """Return only the graph of these threads."""
         return (KnownGraph(self.mirror.info.name, "the graph of these threads", self.mirror.source),)
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
@@ -196,7 +196,7 @@ class LangGraphHub(LocalHub):
         return self._new_driver(await self._new_name(), actor, self._with_defaults())
 
     def _with_defaults(self, context: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any] | None:
-        """The context that a new thread begins with, None where there is none; raises as `begin`."""
+        """Return the context of a new thread, None for none; raises what `begin` raises."""
         root = self.mirror.app.root
         merged = with_defaults(root, self._defaults, context)
         return checked(root, merged) if merged else None
@@ -208,12 +208,12 @@ class LangGraphHub(LocalHub):
         return driver
 
     async def _new_name(self) -> str:
-        """A name that no thread has, here or there."""
+        """Return a thread name that is unused on both sides."""
         if SERVER in self.mirror.source:
             return new_server_thread()
         while True:
             name = await asyncio.to_thread(new_thread_id, self._store, self.mirror.info.name)
-            if not await self.mirror.sync(name):  # it has one now, if somebody else took it
+            if not await self.mirror.sync(name):  # if somebody else took the name, the thread is mirrored now
                 return name
 
     def _of_line(

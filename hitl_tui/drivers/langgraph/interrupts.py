@@ -1,7 +1,7 @@
-"""What a LangGraph graph asks, as requests; answers, as what resumes it.
+"""Converts a LangGraph graph's interrupts to requests, and answers to the command that resumes it.
 
-A question is identified by its interrupt's id and a hash of its payload, and an answer applies to that
-question only. A bare resume would answer whatever waits, which may be something that nobody has seen.
+A request is identified by its interrupt's id and a hash of its payload, and an answer applies to that
+request only. A bare resume would answer any open interrupt, maybe one that nobody has seen.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 _HASH_DIGITS: Final = 16
 _SHARED_ID: Final = "placeholder-id"
-"""What LangGraph calls each interrupt that a node raises itself (`NodeInterrupt`)."""
+"""LangGraph's name of each interrupt that a node raises itself (`NodeInterrupt`)."""
 ALL: Final = "*"
-"""What `interrupt_before` and `interrupt_after` say for every node."""
+"""Value of `interrupt_before` and `interrupt_after` for every node."""
 BINDS: Final = "binds"
 """In a payload that is a mapping: the names of its parts that count, as `binds=` of our own questions."""
 PLACE_AND_HASH: Final = "."
@@ -46,7 +46,7 @@ PLACE_AND_HASH: Final = "."
 
 
 class AskedInterrupt(msgspec.Struct, frozen=True):
-    """An interrupt that waits, and where it stands.
+    """An open interrupt, and its place.
 
     Args:
         node: the node of the root graph whose task asks.
@@ -86,7 +86,7 @@ class AskedInterrupt(msgspec.Struct, frozen=True):
 
 
 def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt, ...]:
-    """The interrupts that wait at a checkpoint, in the order of its tasks.
+    """Return the open interrupts of a checkpoint, in the order of its tasks.
 
     A checkpoint that was read by its id also has those that were answered: the tasks that finished tell.
 
@@ -116,7 +116,7 @@ def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt,
 
 
 def _identity(interrupt: Interrupt, task: TaskRun) -> str:
-    """What tells an interrupt from any other: its id, or the task's where LangGraph gives all one id."""
+    """Return the unique identity of an interrupt: its id, or its task's if all interrupts have one id."""
     return task.id if interrupt.id == _SHARED_ID else interrupt.id
 
 
@@ -134,7 +134,7 @@ def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt
 
 
 def inside(task: TaskRun) -> Saved | None:
-    """Where the subgraph that a task runs stands, None where it was not begun or not asked for."""
+    """Return the state of a task's subgraph, None if it was not begun or not read."""
     return saved_of(task.state) if isinstance(task.state, StateSnapshot) else None
 
 
@@ -177,7 +177,7 @@ def request_of(asked: AskedInterrupt, *, step: int, now: int) -> Request:
 
 
 def payload_hash(value: Any) -> str:
-    """The first digits of the hash of a payload, or of those parts that it says count."""
+    """Return the first digits of the hash of a payload, or of the parts that it names to be hashed."""
     payload = _payload(value)
     binds = _binds(payload)
     return item_hash(bound_parts(payload, binds) if binds else payload).hex()[:_HASH_DIGITS]
@@ -188,12 +188,12 @@ def _payload(value: Any) -> Any:
 
 
 def _lacks_arguments(shape: str, payload: Any) -> bool:
-    """Whether a request to approve a call does not say with which arguments."""
+    """Whether a request to approve a call lacks the call's arguments."""
     return shape == "tool_approval" and "args" not in payload
 
 
 def _binds(payload: Any) -> tuple[str, ...]:
-    """The parts of a payload that count, where it names some that it has; () for the whole of it."""
+    """Return the parts of a payload that it names to be hashed; () for all of it."""
     names = payload.get(BINDS) if isinstance(payload, Mapping) else None
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         return ()
@@ -207,9 +207,9 @@ def _binds(payload: Any) -> tuple[str, ...]:
 def stops_compiled_in(
     ran: Iterable[str], saved: Saved, before: str | Collection[str], after: str | Collection[str]
 ) -> tuple[str, ...]:
-    """Where the graph was compiled to stop, in words: after what ran, and before what comes next.
+    """Describe the compiled stops at this point: after the nodes that ran, and before the next ones.
 
-    A task that was begun has passed the stop before it.
+    A task that has started has passed the stop before it.
 
     Args:
         before, after: `interrupt_before` and `interrupt_after` of the graph: names, or "*" for all.
@@ -234,13 +234,13 @@ def _has_started(task: TaskRun) -> bool:
 
 
 def kept_answers(cursor: Cursor) -> dict[str, Any]:
-    """The answers that the thread was given and that have not been handed to the graph yet, by request."""
+    """Return the answers that were not handed to the graph yet, by request."""
     answers = [*cursor.answers, *(answer for branch in cursor.branches for answer in branch.answers)]
     return {answer.key: answer.value for answer in answers}
 
 
 def without_answers(cursor: Cursor, ids: Collection[str]) -> Cursor:
-    """The cursor once answers have been handed to the graph."""
+    """Return the cursor after answers were handed to the graph."""
 
     def rest(answers: tuple[KeptAnswer, ...]) -> tuple[KeptAnswer, ...]:
         return tuple(kept for kept in answers if kept.key not in ids)
@@ -271,9 +271,9 @@ def resume(answers: Mapping[str, Any], waiting: Iterable[AskedInterrupt]) -> Com
 
 
 def refusal_of(error: BaseException) -> AnswerRefused | None:
-    """An answer that the graph's own check refused, in words; None for any other error.
+    """Describe an answer that the graph's own check refused; None for any other error.
 
-    Nothing of it was saved: the question waits as before.
+    Nothing was saved: the request waits as before.
     """
     problems = _invalid(error)
     if problems is None:
@@ -302,7 +302,7 @@ def _invalid(error: BaseException) -> list[tuple[str, str]] | None:
 def repeats_of_answer(
     saved: Saved, cursor: Cursor, graph: GraphInfo, whole: Collection[str] = ()
 ) -> Repeats | None:
-    """Which nodes run again from their start once an answer is handed over; None where nothing does.
+    """Return the nodes that run again from their start after an answer; None if none does.
 
     All tasks that have not finished do, with whatever they did before they asked: those that were answered,
     and their siblings that were not.
