@@ -115,7 +115,7 @@ class TestDelete:
         store.acquire("t", writer.lease, NOW)
         writer.step(status="completed", reason="end", position="end")
         store.release("t", writer.lease.token)
-        with pytest.raises(StaleWriter, match="'t' has moved"):
+        with pytest.raises(StaleWriter, match="'t' has changed since"):
             store.delete(looked)
         assert names(store) == {"t"}
         assert store.store_ledger() == []
