@@ -46,7 +46,7 @@ async def test_a_node_is_chosen_with_the_mouse_and_no_longer_when_the_pane_is_le
 
 async def listed(it: Desk) -> None:
     await it.press("b")
-    await it.shows("Breakpoints", "new: after", "space: on and off")
+    await it.shows("Breakpoints", "new: after", "space: on or off")
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ async def test_finding():
 async def test_breakpoints():
     async with desk(look=MY_LOOK) as it:
         await it.press("B")
-        await it.shows("x: on and off", "c: text · F8: back")
+        await it.shows("x: on or off", "c: edit · F8: back")
         await it.press("Z", "x", "c", "end", *": x = 1")
         await it.shows("column")
         await it.press("f8")

@@ -197,7 +197,7 @@ class BreakpointsScreen(Modal[None]):
     def _help(self) -> str:
         """The keys, in a row."""
         keymap = keymap_of(self.app)
-        words = {"switch": "on and off", "remove": "away", "condition": "text", "back": "back"}
+        words = {"switch": "on or off", "remove": "remove", "condition": "edit", "back": "back"}
         return " · ".join(f"{keymap.shown(f'breaks.{key}')}: {word}" for key, word in words.items())
 
     def _check(self, text: str) -> Breakpoint | None:
