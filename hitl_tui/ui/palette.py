@@ -45,7 +45,9 @@ class ActionCommands(Provider):
         """Those whose name or explanation matches, by name first."""
         matcher = self.matcher(query)
         for name, help_text, callback, _ in self.app.get_system_commands(self.screen):
-            if (match := matcher.match(name)) > 0:
+            # Letters scattered over a name and its key would match nearly anything.
+            label = name.partition("  (")[0]
+            if (match := matcher.match(label)) > 0:
                 yield Hit(match, matcher.highlight(name), callback, text=name, help=help_text)
-            elif query.casefold() in (help_text or "").casefold():
+            elif query.casefold() in f"{name} {help_text or ''}".casefold():
                 yield Hit(_BY_HELP, Content(name), callback, text=name, help=help_text)

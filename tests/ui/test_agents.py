@@ -100,7 +100,7 @@ async def test_turns_in_a_channel_are_state_and_are_not_forgotten_here(store: Ch
         await it.press("s")
         await it.shows("step 1")
         await it.press("A")
-        await it.shows("are the channel log, part of the state", "2 turns, in a channel", "after 1 prompts")
+        await it.shows("in the channel log, part of the state", "2 turns, in a channel", "after 1 prompts")
         await it.press("x")
         await it.shows("edit that channel")
         assert not [one for one in store.ledger("t") if one.kind == "agent"]
@@ -230,7 +230,7 @@ async def test_a_missing_key_is_told_and_may_be_ignored(
         await it.shows("run step 1 again")
         await it.write("openai/gpt-4o")
         await it.press("escape", "n")
-        await it.shows("openai/gpt-4o: no API key; set OPENAI_API_KEY", "it again to do it")
+        await it.shows("openai/gpt-4o: no API key; set OPENAI_API_KEY", "again to do it anyway")
         await it.press("n")
         await it.shows("model “openai/gpt-4o”, from the next step on")
 

@@ -16,7 +16,7 @@ async def test_an_action_is_found_by_its_name_and_by_what_it_does():
             ("fork", "Fork  (f)"),
             ("try it again", "Step  (s)"),
             ("raise the limit", "Raise limit  (m)"),
-            ("LEAVE", "Quit"),
+            ("COMMITTED STEPS", "Quit"),
         ):
             await it.press("end", "ctrl+u")
             await it.paste(typed)
