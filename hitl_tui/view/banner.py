@@ -152,7 +152,7 @@ def _mending(session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str
             (key_hints["change.fork"], "fork"),
         ]
     if error.frames:
-        keys.append((key_hints["look.editor"], "open the line in your editor"))
+        keys.append((key_hints["look.editor"], "open in editor"))
     return _keys(*keys)
 
 
