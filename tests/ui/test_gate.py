@@ -106,8 +106,9 @@ async def test_a_decision_is_not_sent_while_its_undo_line_is_off_screen():
     async with desk() as it:
         await open_card(it)
         await it.press("a")
-        await it.until(lambda: it.card.review.unsent)
+        await it.shows("sending “")
         await it.pilot.resize_terminal(40, 8)
+        await it.gone("sending “")
         it.clock.advance(READ_SECONDS)
         for _ in range(3):
             await it.let_pass(UNDO)
