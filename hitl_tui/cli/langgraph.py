@@ -152,12 +152,12 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
 
     async def sync() -> None:
         try:
-            if thread is not None and await sync_named(mirror, mirror.named(thread)):
+            if thread is not None and await sync_named(mirror, mirror.thread_of_name(thread)):
                 return
             if part == "all":
                 await sync_threads(mirror, _tell_progress)
             elif part == "waiting":
-                await listing_of(mirror).mirror_waiting(tell=_tell_progress)
+                await listing_of(mirror).mirror_waiting(on_progress=_tell_progress)
         finally:
             mirror.app.close()
 
@@ -438,7 +438,7 @@ def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | No
         if part == "all":
             await recorded.sync_all(_tell_progress)
         elif part == "waiting":
-            await recorded.listing.mirror_waiting(tell=_tell_progress)
+            await recorded.listing.mirror_waiting(on_progress=_tell_progress)
 
     return _synced(store, sync)
 

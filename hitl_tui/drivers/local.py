@@ -424,7 +424,7 @@ class LocalDriver:
 
     # What one can do
 
-    def can(self, command: type[Command[Any]]) -> str:
+    def refusal(self, command: type[Command[Any]]) -> str:
         """Why a kind of command can't be carried out, in words; "" where it can."""
         return command_refusal(self._denied, command) or command_refusal(self._refusals, command)
 
@@ -433,8 +433,8 @@ class LocalDriver:
 
         async def work() -> R:
             self._opened()
-            if why := self.can(type(command)):
-                what = "is read-only" if self.can(Run) else f"takes no {verb(type(command))}"
+            if why := self.refusal(type(command)):
+                what = "is read-only" if self.refusal(Run) else f"takes no {verb(type(command))}"
                 raise UsageError(f"thread {self.thread_id!r} {what}", why)
             result: R = await self._handlers.get(type(command), self._commit)(command)
             return result
@@ -657,7 +657,7 @@ class LocalDriver:
             raise GraphInvalid("; ".join(file.changed), "fix the file and save it")
         graph = (file.graph if file else None) or session.graph
         if isinstance(graph, RecordedGraph):
-            raise UsageError(f"thread {self.thread_id!r} is read-only", self.can(PrepareGraph))
+            raise UsageError(f"thread {self.thread_id!r} is read-only", self.refusal(PrepareGraph))
         return graph, await repeats_under(session, graph)
 
     async def _prepare_graph(self, _command: PrepareGraph) -> None:
@@ -686,7 +686,7 @@ class LocalDriver:
     def _opened(self) -> Session:
         if self._session is None:
             session = self._open_session()
-            if not self.can(Cancel):
+            if not self.refusal(Cancel):
                 session.recover()
             if session.exists and not isinstance(session.graph, RecordedGraph):
                 logged = recorded_graph(self._store, session.info, session.cursor)
@@ -702,7 +702,7 @@ class LocalDriver:
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
                 inside=lambda: self._above is not None,
-                expire=None if self.can(Answer) else self._expire,
+                expire=None if self.refusal(Answer) else self._expire,
             )
             self._watch.begin()
             if not isinstance(session.graph, RecordedGraph):
@@ -777,7 +777,7 @@ class LocalDriver:
     @property
     def _is_broken(self) -> bool:
         """Whether the graph could not be built, and was not mended since."""
-        return bool(self.can(PrepareGraph))
+        return bool(self.refusal(PrepareGraph))
 
     async def _with_graph(self, *, ask: bool = True) -> Session:
         """The session on a graph that can run; until something wants to, it is on the one of its log.
@@ -793,7 +793,7 @@ class LocalDriver:
         async with self._building:
             if isinstance(session.graph, RecordedGraph):
                 if self._is_broken or self._graph_of is None:
-                    raise UsageError(f"thread {self.thread_id!r} is read-only", self.can(PrepareGraph))
+                    raise UsageError(f"thread {self.thread_id!r} is read-only", self.refusal(PrepareGraph))
                 await self._build_graph(session, self._graph_of, ask=ask)
         return session
 

@@ -85,7 +85,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
     `source` is what the thread's record names its graph by, "" where it doesn't.
     `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
-    which commands the driver can't carry out, by verb (see `Driver.can`).  `handed` says that
+    which commands the driver can't carry out, by verb (see `Driver.refusal`).  `handed` says that
     the thread is the workers': a decision that lets it go on queues it, and nobody needs to run it.  `now` is
     the time at which it was taken, by the store's clock.
     """
@@ -183,14 +183,14 @@ class Driver(Protocol):
     def thread_id(self) -> str:
         """The thread this driver is about."""
 
-    def can(self, command: type[Command[Any]]) -> str:
+    def refusal(self, command: type[Command[Any]]) -> str:
         """Why the driver can't carry out a kind of command, in words; "" where it can.  A screen greys it."""
 
     async def execute(self, command: Command[R]) -> R:
         """Carry out a command; what it gives and raises stands with its struct.
 
         Raises:
-            UsageError: the driver can't, see `can`.
+            UsageError: the driver can't, see `refusal`.
             ThreadBusy: the thread is running, here or elsewhere, and the command needs it at rest.
         """
 

@@ -51,7 +51,7 @@ def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
         ThreadBusy: another process runs it; a fork can be made all the same.
     """
     snapshot = context.snapshot()
-    if refused := context.driver.can(command):
+    if refused := context.driver.refusal(command):
         raise UsageError(f"thread {snapshot.thread_id!r} is read-only", refused)
     if snapshot.held_by and command is not Fork:
         raise ThreadBusy(

@@ -87,7 +87,7 @@ def look(context: Context) -> None:
     """Where the thread stands, what it holds and what it asks."""
     snapshot = context.snapshot()
     context.console.say(f"Thread {short_id(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
-    if unbuilt := context.driver.can(PrepareGraph):
+    if unbuilt := context.driver.refusal(PrepareGraph):
         context.console.say("Note:", *content([unbuilt]))
     if snapshot.notice:
         context.console.say(f"Note: {name(snapshot.notice)}.")
@@ -190,7 +190,7 @@ def decide_and_go_on(context: Context, typed: str) -> None:
 def _continue(context: Context) -> None:
     """Run to the next stop after an answer, unless the person was stepping or a server runs the thread."""
     snapshot = context.snapshot()
-    stays = context.stepping or snapshot.handed or context.driver.can(Run)
+    stays = context.stepping or snapshot.handed or context.driver.refusal(Run)
     if snapshot.progress.status == "waiting" and not stays:
         _go(context, Run(_points(context)))
     else:
@@ -212,7 +212,7 @@ def continue_after_deadline(context: Context) -> bool:
         return False
     answered = "has answered" if progress.status != "failed" else "was missed"
     context.console.say(f"The deadline {answered}.")
-    if not context.driver.can(Run):
+    if not context.driver.refusal(Run):
         _continue(context)
     return True
 

@@ -190,7 +190,7 @@ class Situation(msgspec.Struct, frozen=True):
     private: bool = False
     key_hints: Mapping[str, str] = {}
 
-    def can(self, command: type[Command[Any]]) -> str:
+    def refusal(self, command: type[Command[Any]]) -> str:
         """Return why a kind of command is refused now, "" if it is not."""
         return command_refusal(self.refusals, command)
 
@@ -250,7 +250,7 @@ def _when_open(disabled_reason: DisabledReason) -> DisabledReason:
 
 @_when_open
 def _can_run(now: Situation) -> str:
-    if refused := now.can(Run):
+    if refused := now.refusal(Run):
         return refused
     if now.past:
         back = now.key_hint("app.back")
@@ -289,12 +289,12 @@ def _can_enter(now: Situation) -> str:
 
 
 def _can_break(now: Situation) -> str:
-    return _open(now) or now.can(Run)
+    return _open(now) or now.refusal(Run)
 
 
 @_when_open
 def _can_pause(now: Situation) -> str:
-    return now.can(Run) or (
+    return now.refusal(Run) or (
         "" if now.running else f"{now.key_hint('run.pause')} pauses a run, and nothing is running"
     )
 
@@ -303,7 +303,7 @@ def _can_pause(now: Situation) -> str:
 def _can_edit(now: Situation) -> str:
     if not now.has_steps:
         return "there is nothing to edit yet"
-    if refused := now.can(Fork if now.past else UpdateState):
+    if refused := now.refusal(Fork if now.past else UpdateState):
         return refused
     if now.running and not now.past:
         return f"it runs; {now.key_hint('run.pause')} pauses it, then {now.key_hint('change.edit')} edits"
@@ -317,7 +317,7 @@ def _can_decide(now: Situation) -> str:
     if now.breakpoint:
         step, resume = now.key_hint("run.step"), now.key_hint("run.continue")
         return f"it only stopped here: {step} steps, {resume} continues"
-    if refused := now.can(Answer) or now.voted:
+    if refused := now.refusal(Answer) or now.voted:
         return refused
     if now.card in ("open", "sending"):
         return "its card is open"
@@ -326,7 +326,7 @@ def _can_decide(now: Situation) -> str:
 
 @_when_open
 def _can_fork(now: Situation) -> str:
-    return now.can(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
+    return now.refusal(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
 
 
 def _has_steps(now: Situation) -> str:
@@ -345,23 +345,23 @@ def _frames(now: Situation) -> str:
 @_when_open
 def _can_cancel(now: Situation) -> str:
     over = now.status in ("completed", "cancelled")
-    return now.can(Cancel) or (f"the run is {now.status} already" if over else "")
+    return now.refusal(Cancel) or (f"the run is {now.status} already" if over else "")
 
 
 @_when_open
 def _can_roll_back(now: Situation) -> str:
-    return now.can(Rollback) or (_running(now) if now.has_steps else "there is nothing to undo yet")
+    return now.refusal(Rollback) or (_running(now) if now.has_steps else "there is nothing to undo yet")
 
 
 @_when_open
 def _can_check(now: Situation) -> str:
     # Reducing and routing again takes the graph.
-    return now.can(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
+    return now.refusal(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
 
 
 @_when_open
 def _can_extend(now: Situation) -> str:
-    return now.can(ExtendLimits) if now.limited else "no limit has stopped the run"
+    return now.refusal(ExtendLimits) if now.limited else "no limit has stopped the run"
 
 
 def _inside(now: Situation) -> str:
@@ -374,12 +374,12 @@ def _owned(now: Situation) -> str:
 
 @_when_open
 def _can_test(now: Situation) -> str:
-    return now.can(WriteTest) or _has_steps(now)
+    return now.refusal(WriteTest) or _has_steps(now)
 
 
 @_when_open
 def _can_run_again(now: Situation) -> str:
-    return now.can(Rerun) or _has_steps(now) or _running(now)
+    return now.refusal(Rerun) or _has_steps(now) or _running(now)
 
 
 def _can_reveal(now: Situation) -> str:
@@ -387,7 +387,7 @@ def _can_reveal(now: Situation) -> str:
         return "the screen is recorded: private values stay hidden"
     if not now.private:
         return _open(now) or "the selected channel is not private: its value is shown"
-    return _has_steps(now) or now.can(Reveal) or _running(now)
+    return _has_steps(now) or now.refusal(Reveal) or _running(now)
 
 
 def _can_declassify(now: Situation) -> str:
@@ -395,7 +395,7 @@ def _can_declassify(now: Situation) -> str:
         return _open(now) or "the selected channel is not tainted"
     if now.past:
         return _not_newest(now)
-    return now.can(Declassify) or _can_edit(now)
+    return now.refusal(Declassify) or _can_edit(now)
 
 
 def _past(now: Situation) -> str:

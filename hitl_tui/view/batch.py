@@ -256,7 +256,7 @@ async def run_on(hub: Hub, thread: str) -> None:
         snapshot = await driver.snapshot()
         if (
             snapshot.handed
-            or driver.can(Run)
+            or driver.refusal(Run)
             or snapshot.progress.pending
             or snapshot.progress.status not in ("waiting", "running")
         ):

@@ -13,16 +13,16 @@ _NAME: Final = 60
 _WHY: Final = 200
 
 
-def as_node_lines(ways: Iterable[AsNode]) -> list[str]:
+def as_node_lines(edits: Iterable[AsNode]) -> list[str]:
     """Where an edit leads as each node that it can be made as, a line each."""
-    return [f"as {sanitise_line(way.node, _NAME)}: {_leads(way)}" for way in ways]
+    return [f"as {sanitise_line(edit.node, _NAME)}: {_destinations(edit)}" for edit in edits]
 
 
-def _leads(way: AsNode) -> str:
-    if way.problem:
-        return sanitise_line(way.problem, _WHY)
-    names = ", ".join(sanitise_line(name, _NAME) for name in way.next_nodes)
-    return f"{names or END} is next" if len(way.next_nodes) < 2 else f"{names} are next"
+def _destinations(edit: AsNode) -> str:
+    if edit.problem:
+        return sanitise_line(edit.problem, _WHY)
+    names = ", ".join(sanitise_line(name, _NAME) for name in edit.next_nodes)
+    return f"{names or END} is next" if len(edit.next_nodes) < 2 else f"{names} are next"
 
 
 def withdrawn_lines(titles: Sequence[str], next_node: str | None) -> list[str]:

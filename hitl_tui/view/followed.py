@@ -87,7 +87,7 @@ def followed(decided: Decided) -> DecisionOutcome:
         "" if asked else decided.status,
         "" if asked else decided.reason,
         (asked.note or "") if asked else "",
-        tuple(_ways_back(decided)),
+        tuple(_ways_to_undo(decided)),
     )
 
 
@@ -115,7 +115,7 @@ async def followed_in(
     ]
 
 
-def _ways_back(decided: Decided) -> Iterable[TakeBack]:
+def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
     entry, thread = decided.entry, decided.thread
     if entry.kind not in _CHANGING:
         return

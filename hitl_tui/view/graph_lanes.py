@@ -36,7 +36,7 @@ class Lane(msgspec.Struct, eq=False):
     last: int = 0
 
 
-class _Way(msgspec.Struct, frozen=True):
+class _LaneChoice(msgspec.Struct, frozen=True):
     cost: float
     side: Side
     from_above: bool
@@ -53,8 +53,8 @@ def lanes_of(layers: Layers, back: Mapping[Pair, str], sizes: Mapping[str, Size]
         return nodes[pair[0]].layer - nodes[pair[1]].layer
 
     for pair in sorted(back, key=length):
-        ways = [_way(layers, lanes, sizes, pair, side, shared=not back[pair]) for side in _SIDES]
-        best = min(ways, key=lambda way: way.cost)
+        choices = [_lane_choice(layers, lanes, sizes, pair, side, shared=not back[pair]) for side in _SIDES]
+        best = min(choices, key=lambda choice: choice.cost)
         lane = best.lane
         if lane is None:
             lane = Lane(pair[1], best.side, best.from_above, not back[pair], first=nodes[pair[1]].layer)
@@ -67,9 +67,9 @@ def lanes_of(layers: Layers, back: Mapping[Pair, str], sizes: Mapping[str, Size]
 _SIDES: Final[tuple[Side, ...]] = ("right", "left")
 
 
-def _way(
+def _lane_choice(
     layers: Layers, lanes: Sequence[Lane], sizes: Mapping[str, Size], pair: Pair, side: Side, *, shared: bool
-) -> _Way:
+) -> _LaneChoice:
     source, target = layers.nodes[pair[0]], layers.nodes[pair[1]]
     mine = [lane for lane in lanes if lane.side == side]
     lane = next((lane for lane in mine if shared and lane.shared and lane.target == pair[1]), None)
@@ -85,7 +85,7 @@ def _way(
         if other is not lane
         for at in (source.layer, target.layer)
     )
-    return _Way(cost, side, above, below, lane)
+    return _LaneChoice(cost, side, above, below, lane)
 
 
 def _beyond(layers: Layers, item: Item, side: Side) -> list[Item]:

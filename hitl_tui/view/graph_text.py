@@ -178,11 +178,11 @@ def plain_list(
         for (source, target), label in labels.items():
             if source == name:
                 role = "route" if (source, target) in look.taken else "edge"
-                rows.append((("    " + _way(label, words(target), width - 4), role),))
+                rows.append((("    " + _destination(label, words(target), width - 4), role),))
     return Picture(tuple(rows), places)
 
 
-def _way(label: str, target: str, room: int) -> str:
+def _destination(label: str, target: str, room: int) -> str:
     """Where an edge leads, in so many cells: its label gives way before its target does."""
     if not label:
         return cut(f"→ {target}", room)

@@ -109,9 +109,9 @@ Effect = (
 )
 """What is left to do for whoever shows the card.
 
-A `Reading` is told at the fields of the form.  "load" fetches versions and `ways`; "choices", "reason" and
-"form" get the focus; "next" opens the next thread that waits, "later" closes the card, "edit" edits what is
-decided about.
+A `Reading` is shown at the fields of the form.  "load" fetches versions and `destinations`; "choices",
+"reason" and "form" get the focus; "next" opens the next waiting thread, "later" closes the card, "edit" edits
+the value that is decided about.
 """
 Effects = tuple[Effect, ...]
 
@@ -138,7 +138,7 @@ class Review:
         texts: what stands in the fields of the form; `changed` whether that is not what they began with.
         card: the request as drawn, made anew whenever something of it changes.
         bound: which request of how many, and what the answer is bound to.
-        ways: where each choice would lead, as far as it is known.
+        destinations: where each choice would lead, as far as it is known.
         refused: why the last answer was not accepted, "" where none was refused.
         suggested: the answer that enter takes in place of the recommended one.
         since: what has changed since a refused answer was made up.
@@ -178,7 +178,7 @@ class Review:
         """The card comes into sight: a moment to read it, in which no key decides."""
         self.state: State = "grace"
         self.decision: Decision | None = None
-        self.ways: dict[str, str] = {}
+        self.destinations: dict[str, str] = {}
         self.repeats: Repeats | None = None
         self._versions: tuple[Version | None, Version | None] = (None, None)
         self._wanted: ChoiceView | None = None
@@ -661,8 +661,8 @@ class Review:
             options = []
             for choice in draft.choices:
                 key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
-                way = self.ways.get(choice.id, "")
-                options.append(Option(choice.id, key, choice.label, way, also, self._risk))
+                destination = self.destinations.get(choice.id, "")
+                options.append(Option(choice.id, key, choice.label, destination, also, self._risk))
             back = Option("_back", "card.back", f"back to action {draft.part}")
             return [*options, back] if draft.part else options
         again = Option("_write", "card.edit", "edit it again")
@@ -791,9 +791,9 @@ class Review:
         """What is said below the options: how it stands, what went wrong, which words are wanted."""
         label = self.decision.label if self.decision else ""
         if self._wanted is not None and self.state == "open" and not self.reason and not self._problem:
-            ways = f"{self.keymap.shown('reason.leave')}, then {self.keymap.shown('ask.take')}"
+            keys = f"{self.keymap.shown('reason.leave')}, then {self.keymap.shown('ask.take')}"
             words = "say what to change" if self._wanted.text == "required" else "say why, or not"
-            return f"{words}; {ways} for “{self._wanted.label}”", "accent"
+            return f"{words}; {keys} for “{self._wanted.label}”", "accent"
         if self._problem:
             return self._problem, "error"
         match self.state:

@@ -85,7 +85,7 @@ def taint_remark(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Span,
     mark = (trusted(f"  {glyphs.tainted} tainted", "warning"),)
     if lineage is None:
         return (*mark, trusted(", as it was", "dim"))
-    return (*mark, *_ways(lineage.sources, lineage.channels))
+    return (*mark, *_origin_spans(lineage.sources, lineage.channels))
 
 
 def taint_line(taint: Taint) -> Line:
@@ -119,13 +119,13 @@ def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
     """How taint came into a channel, a line for each step on the way, oldest first."""
     return [
         (
-            trusted(f"step {way.step}  ", "dim"),
-            untrusted(way.path or way.node, "node", _SHORT),
+            trusted(f"step {arrival.step}  ", "dim"),
+            untrusted(arrival.path or arrival.node, "node", _SHORT),
             trusted(" wrote ", "dim"),
-            untrusted(way.channel, "name", _SHORT),
-            *_ways(way.sources, way.channels),
+            untrusted(arrival.channel, "name", _SHORT),
+            *_origin_spans(arrival.sources, arrival.channels),
         )
-        for way in arrivals
+        for arrival in arrivals
     ]
 
 
@@ -196,7 +196,7 @@ def channel_names(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "nothing"
 
 
-def _ways(sources: Sequence[str], channels: Sequence[str]) -> tuple[Span, ...]:
+def _origin_spans(sources: Sequence[str], channels: Sequence[str]) -> tuple[Span, ...]:
     parts: list[Span] = []
     if sources:
         parts += [trusted(" from ", "dim"), untrusted(", ".join(sources), "warning", _SHORT)]

@@ -227,14 +227,14 @@ class JsonLines(_Lines):
         children = len(self.starts) - 1
         if self._keys is None:
             step = _INDEX.match(path)
-            ways = [(int(step[1]), path[step.end() :])] if step and int(step[1]) < children else []
+            candidates = [(int(step[1]), path[step.end() :])] if step and int(step[1]) < children else []
         else:
-            ways = [
+            candidates = [
                 (index, path[len(key) + 1 :])
                 for index, key in enumerate(map(str, self._keys if self.starts else ()))
                 if path.startswith(f".{key}") and path[len(key) + 1 : len(key) + 2] in ("", ".", "[")
             ]
-        for index, rest in ways:
+        for index, rest in candidates:
             line = self.child(index).line_of(rest)
             if line is not None:
                 return self.starts[index] + line

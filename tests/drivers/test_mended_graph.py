@@ -113,13 +113,13 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
 ) -> None:
     spoil(desk)
     watcher = await desk.open()
-    assert not watcher.driver.can(Run)
+    assert not watcher.driver.refusal(Run)
     with pytest.raises((GraphInvalid, UsageError), match=r"small\.py|words_of_"):
         await watcher.driver.execute(Step())
     await watcher.look()
     assert [node.name for node in watcher.view.graph.nodes] == ["a", "b"]
-    assert watcher.driver.can(Run) == watcher.view.refusals["run"] != ""
-    assert watcher.driver.can(ReloadGraph) == ""
+    assert watcher.driver.refusal(Run) == watcher.view.refusals["run"] != ""
+    assert watcher.driver.refusal(ReloadGraph) == ""
     with pytest.raises(UsageError, match="is read-only"):
         await watcher.driver.execute(Step())
     desk.helper.write_text('WORD = "b"\n')
@@ -128,7 +128,7 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
     view = await watcher.until(lambda view: view.graph_changed == ())
     assert await watcher.driver.execute(ReloadGraph(actor="ann")) == ()
     await watcher.until(lambda view: not view.refusals and view.graph_changed is None)
-    assert watcher.driver.can(Run) == ""
+    assert watcher.driver.refusal(Run) == ""
     assert [node.name for node in view.graph.nodes] == ["a", "b"]
     assert (await watcher.run()).values["text"] == "ab"
     assert await watcher.driver.execute(Fork(1, "u"))

@@ -33,12 +33,12 @@ async def test_every_command_is_refused_and_not_a_byte_is_written(tmp_path: Path
     snapshot = await driver.snapshot()
     assert snapshot.progress.head >= 0
     assert set(snapshot.refusals) == {verb(kind) for kind in COMMANDS}
-    assert {driver.can(kind) for kind in COMMANDS} == {WHY}
+    assert {driver.refusal(kind) for kind in COMMANDS} == {WHY}
     for command in (Run(), Cancel("ann"), LookAt("x", "ann")):
         with pytest.raises(UsageError, match=WHY):
             await driver.execute(command)
     async with hub.borrow("t") as same:
-        assert same.can(Run) == WHY
+        assert same.refusal(Run) == WHY
     with pytest.raises(UsageError, match=WHY):
         await hub.plan_deletion(["t"])
     with pytest.raises(UsageError, match=WHY):

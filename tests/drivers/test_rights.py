@@ -45,11 +45,11 @@ async def test_commands_of_other_roles_are_refused(
     hub = LocalHub(store, lambda _info: runner)
     driver = await hub.open("t")
     for kind in (*RUNNING, *DECIDING, *OPERATING):
-        assert bool(driver.can(kind)) == (kind in denied), kind
-    assert not driver.can(Answer)
+        assert bool(driver.refusal(kind)) == (kind in denied), kind
+    assert not driver.refusal(Answer)
     await driver.execute(Answer(request.id, "yes", request.step, "ann"))
     if Run in denied:
-        assert "not a hitl_worker or a hitl_operator" in driver.can(Run)
+        assert "not a hitl_worker or a hitl_operator" in driver.refusal(Run)
         with pytest.raises(UsageError, match="your login of the database"):
             await driver.execute(Run())
     await run_on(hub, "t")

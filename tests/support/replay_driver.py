@@ -218,7 +218,7 @@ class ReplayDriver:
         while not any(isinstance(stamped.event, RunEnded) for stamped in self.events(since)):
             await self.changed(max((stamped.number for stamped in self.events(since)), default=since))
 
-    def can(self, command: type[Command[Any]]) -> str:
+    def refusal(self, command: type[Command[Any]]) -> str:
         """What the tape's snapshot says."""
         return command_refusal(self._snapshot.refusals, command)
 

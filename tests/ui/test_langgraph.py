@@ -179,11 +179,11 @@ async def test_the_list_opens_a_long_thread_by_its_newest_page(monkeypatch: pyte
             await it.shows("open now")
             await it.pilot.press("slash", "t", "enter", "enter")
             await it.until(lambda: it.session.thread_id == "t")
-            assert "its history is being read" in it.session.driver.can(Start)
+            assert "its history is being read" in it.session.driver.refusal(Start)
             assert it.session.view.values["n"] == LONG
         finally:
             held.let_go.set()
-        await it.until(lambda: not it.session.driver.can(Start))
+        await it.until(lambda: not it.session.driver.refusal(Start))
         await it.shows("Timeline", f"step {LONG}")
 
 
@@ -201,9 +201,9 @@ async def test_a_long_thread_is_shown_while_the_rest_is_read(monkeypatch: pytest
     async with booted(app) as pilot:
         it = Screen(app, pilot)
         await it.shows("Timeline", f"step {LONG}")
-        assert "its history is being read" in it.session.driver.can(Start)
+        assert "its history is being read" in it.session.driver.refusal(Start)
         held.let_go.set()
-        await it.until(lambda: not it.session.driver.can(Start))
+        await it.until(lambda: not it.session.driver.refusal(Start))
         await it.shows("Timeline", f"step {LONG}")
     await hub.close()
 

@@ -116,15 +116,17 @@ def thread_named(store: Store, name: str) -> str:
     return their_thread(info)
 
 
-async def sync_threads(mirror: Mirror, tell: Callable[[int, int], object] = lambda done, total: None) -> None:
+async def sync_threads(
+    mirror: Mirror, on_progress: Callable[[int, int], object] = lambda done, total: None
+) -> None:
     """Bring the mirror of every thread that has moved up to date.
 
     Args:
-        tell: called with the number of threads done and the number of all.
+        on_progress: called with the number of threads done and the number of all.
     """
     moved = outdated(mirror.store, await thread_heads(mirror.app.graph.checkpointer))
     for done, thread in enumerate(moved):
-        tell(done, len(moved))
+        on_progress(done, len(moved))
         await mirror.sync(thread)
 
 

@@ -1,4 +1,4 @@
-"""The driver of a LangGraph thread: our reading, deciding and writing down over a mirror, their running."""
+"""The driver of a LangGraph thread: LangGraph runs it; reading, decisions and the log use its mirror."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ _MOVES: Final = ("run", "step", "answer", "update_state")
 
 
 class LangGraphDriver(WindowDriver):
-    """One line of a LangGraph thread.
+    """Drives one line of a LangGraph thread.
 
     Args:
         line: the thread of the mirror.
         mirror: the mirror of its graph's threads.
-        leaf: the newest checkpoint of the line, "" for a thread that does not exist yet.
-        newest: the newest checkpoint of their thread, of whatever line.
-        actor, context: who begins it then, and with what besides its input.
-        window: what is shown of a thread that is still being mirrored.
+        leaf: the line's newest checkpoint, "" for a thread that does not exist yet.
+        newest: the newest checkpoint of the LangGraph thread, on any line.
+        actor, context: who starts a thread that does not exist yet, and its context.
+        window: the newest page, shown while the thread is still being mirrored.
         options: of `WindowDriver`.
     """
 
@@ -109,11 +109,11 @@ class LangGraphDriver(WindowDriver):
         self._refused = refusals
         self._leaf = leaf
         self._newest = newest
-        self._let_by: frozenset[str] = frozenset()
+        self._awaited_runs: frozenset[str] = frozenset()
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
-    def _gone_over(self, leaves: Mapping[str, str]) -> None:
+    def _set_leaves(self, leaves: Mapping[str, str]) -> None:
         newest = max(leaves, key=leaves.__getitem__)
         self._leaf, self._newest = leaves[self.thread_id], leaves[newest]
         if newest != self.thread_id:
@@ -123,27 +123,27 @@ class LangGraphDriver(WindowDriver):
         return functions(self._mirror.app.graph, node)
 
     async def snapshot(self) -> Snapshot:
-        """Everything a screen needs to begin."""
-        await self._engine.call(self._look_around())
+        """Return everything a screen needs to begin."""
+        await self._engine.call(self._check_owner())
         return await super().snapshot()
 
     async def close(self) -> str:
-        """Stop at once, and end the threads that this line's runs have kept."""
+        """Stop at once and end the worker threads that this line's runs kept."""
         try:
             return await super().close()
         finally:
             self._mirror.app.end_threads()
 
-    async def _look_around(self) -> None:
-        """Of the thread of a subgraph's run: see whether what it runs for still waits for it."""
+    async def _check_owner(self) -> None:
+        """For a subgraph's thread: check whether its parent's task still waits for it."""
         if self._mirror.outer is None:
             return
         newest = self._leaf == self._newest
-        is_open = newest and await self._owners.wait(their_thread(self._opened().info))
+        is_open = newest and await self._owners.are_unfinished(their_thread(self._opened().info))
         self._refusals = self._refused if is_open else {**dict.fromkeys(_MOVES, OVER), **self._refused}
 
     async def _with_graph(self, *, ask: bool = True) -> Session:
-        """The session: what runs is theirs, and is there."""
+        """Return the session: LangGraph runs the graph, so there is none to load."""
         return self._opened()
 
     async def context_fields(self) -> tuple[ContextField, ...]:
@@ -162,7 +162,7 @@ class LangGraphDriver(WindowDriver):
         await self._refuse_moved()
         context = command.context
         if context is not None:
-            # A new thread may have been named with a part of it.
+            # A new thread may have been named by a part of its name.
             before = {} if session.exists else session.cursor.context
             context = checked(self._mirror.app.root, {**before, **context})
         if not isinstance(command.inputs, Mapping):
@@ -178,7 +178,7 @@ class LangGraphDriver(WindowDriver):
         return session.cursor.head
 
     async def _read_head(self) -> Session:
-        """The session, with what others have done to the thread meanwhile."""
+        """Return the session, brought up to date with what others did to the thread."""
         self._refuse_window()
         session = self._opened()
         self._catch_up()
@@ -189,18 +189,18 @@ class LangGraphDriver(WindowDriver):
         return session
 
     async def _refuse_moved(self) -> None:
-        """Read the head of their thread again before it is run, and show what others have written.
+        """Read the thread's head again before a run, and show what others have written.
 
         Raises:
-            StaleWriter: somebody else has gone on from the end of this line.
+            StaleWriter: somebody else has continued from the end of this line.
         """
         session, leaf = self._opened(), self._leaf
-        let_by, self._let_by = self._let_by, frozenset()
+        let_by, self._awaited_runs = self._awaited_runs, frozenset()
         thread = their_thread(session.info)
         if (head := await self._mirror.app.head(thread)) in ("", self._newest):
             return
         if self._mirror.outer is not None and self._is_mirrored(session, head):
-            # The thread that it runs for has moved it, or it was stepped through in another process.
+            # Its parent thread has moved it, or another process has stepped through it.
             self._leaf = self._newest = head
             return
         if not session.exists:
@@ -215,20 +215,20 @@ class LangGraphDriver(WindowDriver):
             raise await stale(self._mirror.app, thread, self._leaf)
 
     async def _refuse_busy(self) -> None:
-        """Refuse what a server runs for somebody else; raises `ServerBusy`."""
+        """Refuse a thread that a LangGraph server runs for somebody else; raises `ServerBusy`."""
         app, thread = self._mirror.app, their_thread(self._opened().info)
         if hasattr(app.root, "refuse_busy"):
             await app.call(lambda: app.root.refuse_busy(thread))
 
-    async def _double_text(self, command: DoubleText) -> None:
-        """Make room, write down who wanted that, and show what the other run has done."""
+    async def _free_thread(self, command: DoubleText) -> None:
+        """End or await the server's run of the thread, record who asked for that, and show what it did."""
         session, app = self._opened(), self._mirror.app
         if not hasattr(app.root, "make_room"):
             return
         thread = their_thread(session.info)
         room = await app.call(lambda: app.root.make_room(thread, command.strategy))
-        # A server may tell that a run has ended before it has saved what that run did last.
-        self._let_by = room.known
+        # A server may report the end of a run before it has saved the run's last checkpoint.
+        self._awaited_runs = room.known
         session = await self._read_head()
         if room.ended and command.strategy != "enqueue" and session.exists:
             data = {"double_texting": command.strategy, "runs": list(room.ended)}
@@ -248,12 +248,12 @@ class LangGraphDriver(WindowDriver):
         return await super()._commit(command)
 
     async def preview(self, command: Previewed) -> Preview:
-        """What a command would do, before anyone commits it."""
-        if isinstance(command, Rerun) and (why := self.can(Rerun)):
+        """Return what a command would do, without doing it."""
+        if isinstance(command, Rerun) and (why := self.refusal(Rerun)):
             raise UsageError(f"thread {self.thread_id!r} can't be rerun", why)
         if not isinstance(command, UpdateState):
             return await super().preview(command)
-        if why := self.can(UpdateState):
+        if why := self.refusal(UpdateState):
             raise UsageError(f"the thread can't be edited: {why}")
 
         async def work() -> Preview:
@@ -283,7 +283,7 @@ class LangGraphDriver(WindowDriver):
         self._refuse_running()
         await self._refuse_busy()
         session = await self._read_head()
-        await self._refuse_over()
+        await self._refuse_finished_subgraph()
         self._owners.hold()
         try:
             with session.writing():
@@ -294,15 +294,15 @@ class LangGraphDriver(WindowDriver):
             self._owners.release()
         return session.cursor.head
 
-    async def _refuse_over(self) -> None:
-        await self._look_around()
-        if why := self.can(Run):
+    async def _refuse_finished_subgraph(self) -> None:
+        await self._check_owner()
+        if why := self.refusal(Run):
             raise UsageError(f"thread {self.thread_id!r} is read-only", why)
 
     async def _fork(self, command: Fork) -> str:
         session = await self._read_head()
         if command.changes:
-            if why := self.can(UpdateState):
+            if why := self.refusal(UpdateState):
                 raise UsageError(f"the fork can't start with changes: {why}", "fork without them")
             editor = Editor(session, self._mirror, self._leaf)
             await editor.check(command.changes, command.as_node, command.step)
@@ -341,13 +341,13 @@ class LangGraphDriver(WindowDriver):
             raise UsageError("a server does not stop inside a subgraph", NO_STEPS)
         await self._refuse_busy()
         await self._refuse_moved()
-        await self._refuse_over()
-        if breakpoints and (why := self.can(Step)):
+        await self._refuse_finished_subgraph()
+        if breakpoints and (why := self.refusal(Step)):
             raise UsageError("breakpoints do not stop a run there", why)
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
-            # A fork without a checkpoint of its own starts where its parent may go on, too: it is pinned.
+            # A fork without own checkpoints starts where its parent may also continue: pin its checkpoint.
             head = session.cursor.head
             shared = session.info.parent is not None and head == session.info.fork_step
             if shared and (point := self._mirror.store.checkpoint(session.thread_id, head)) is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec.structs import replace
 
 from hitl_tui.drivers.langgraph import edits
-from hitl_tui.drivers.langgraph.mirror import Mirror, by, their_thread
+from hitl_tui.drivers.langgraph.mirror import Mirror, edit_facts, their_thread
 from hitl_tui.drivers.langgraph.pregel import Saved, config_of
 from hitl_tui.drivers.langgraph.steps import facts_of, names_in
 from hitl_tui.drivers.langgraph.values import as_json, bounded, from_json
@@ -164,7 +164,9 @@ class Editor:
             raise UsageError(f"LangGraph did not take the edit: {error}", "nothing was stored") from error
         after = await self._mirror.app.state(config_of(self._thread, leaf), subgraphs=True)
         assert after is not None
-        self._mirror.append(session, before, after, replace(facts_of(before, after), **by(entry, source)))
+        self._mirror.append(
+            session, before, after, replace(facts_of(before, after), **edit_facts(entry, source))
+        )
         self._mirror.settle(session, after)
         return leaf
 

@@ -105,7 +105,7 @@ class LangGraphHub(LocalHub):
         Raises:
             UnknownThread: there is no such thread, here or there.
         """
-        thread_id = self.mirror.named(thread_id)
+        thread_id = self.mirror.thread_of_name(thread_id)
         if at_once and thread_id not in {*self._drivers, *self._lent}:
             info = self._store.info(thread_id)
             theirs = info is None or (info.owner is None and their_thread(info) == thread_id)
@@ -180,7 +180,7 @@ class LangGraphHub(LocalHub):
         Raises:
             UsageError: the graph takes no such context.
         """
-        thread_id = self.mirror.named(thread_id)
+        thread_id = self.mirror.thread_of_name(thread_id)
         given = None if context is None else self._with_defaults(context)
         try:
             return await self.open(thread_id, at_once=at_once)
@@ -231,7 +231,7 @@ class LangGraphHub(LocalHub):
             (mirror or self.mirror).notice(thread_id, _IN_MEMORY)
         return LangGraphDriver(
             thread_id,
-            (mirror or self.mirror).apart(),
+            (mirror or self.mirror).copy_for_run(),
             leaf,
             newest,
             actor=actor,
@@ -270,9 +270,9 @@ class LangGraphHub(LocalHub):
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""
         await asyncio.to_thread(self._mirroring.end)
-        told = await super().close()
+        lost = await super().close()
         self.mirror.app.close()
-        return told
+        return lost
 
 
 def _no_builder(info: ThreadInfo) -> GraphRunner:

@@ -278,9 +278,9 @@ def refusal_of(error: BaseException) -> AnswerRefused | None:
     problems = _invalid(error)
     if problems is None:
         return None
-    told = [f"{place}: {message}" if place else message for place, message in problems]
+    messages = [f"{place}: {message}" if place else message for place, message in problems]
     return AnswerRefused(
-        f"the graph refused the answer: {'; '.join(told) or error}", "correct it, then answer again"
+        f"the graph refused the answer: {'; '.join(messages) or error}", "correct it, then answer again"
     )
 
 

@@ -120,13 +120,13 @@ class ThreadListing:
         self,
         *,
         running: Collection[str] = (),
-        tell: Callable[[int, int], object] = lambda done, total: None,
+        on_progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
         """Mirror the threads that wait for a human; one that did not is asked again once it has moved.
 
         Args:
             running: as for `page`.
-            tell: called with how many of how many threads that have moved were asked.
+            on_progress: called with how many of how many threads that have moved were asked.
         """
         store = self._store
         heads = await thread_heads(self._saver)
@@ -135,7 +135,7 @@ class ThreadListing:
             asked = await asyncio.to_thread(self._asked)
             moved = [name for name in moved if (name, heads[name]) in asked or store.info(name) is not None]
         for done, name in enumerate(moved):
-            tell(done, len(moved))
+            on_progress(done, len(moved))
             if store.info(name) is not None:
                 waits = bool(outdated(store, {name: heads[name]}))
             else:

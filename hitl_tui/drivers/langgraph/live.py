@@ -1,4 +1,4 @@
-"""Runs of subgraphs while the superstep around them goes on: told as they happen, in both threads."""
+"""Reports runs of subgraphs while their superstep runs, in the subgraph's thread and in its parent."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _UNKNOWN: Final = -1
 
 
 class LiveRun:
-    """One run of a subgraph.
+    """Tracks one run of a subgraph.
 
     Args:
-        thread: that of its checkpoints in the mirror.
+        thread: the mirrored thread that has its checkpoints.
 
     Attributes:
-        node: the superstep around it.
-        path: its place in the graph around it.
+        node: the parent's superstep.
+        path: its place in the parent graph.
         head: its newest step, as LangGraph counts.
         checkpoint: that step's checkpoint.
-        next_nodes: what its next superstep is called.
-        running: that superstep, while it is under way.
+        next_nodes: the name of its next superstep.
+        running: the name of the superstep that runs, "" if none does.
     """
 
     def __init__(self, thread: str) -> None:
@@ -56,19 +56,19 @@ class LiveRun:
 
     @property
     def progress(self) -> Progress:
-        """Where it stands, as far as its events tell."""
+        """Its progress, as far as its events show."""
         position = f"node:{self.next_nodes}" if self.next_nodes else "end"
         cursor = Cursor(self.thread, status="running", head=self.head, position=position)
         return progress_of(cursor, self.next_nodes or None, UNLIMITED)
 
 
 class LiveRuns:
-    """The runs of subgraphs inside one superstep; reported in the threads of the graph.
+    """Tracks the runs of subgraphs in one superstep and reports them.
 
     Args:
-        session: the line around them.
-        mirror: of its graph.
-        saved: called when one of them has saved something.
+        session: the parent's line.
+        mirror: the mirror of the parent graph.
+        saved: called when a subgraph has saved a checkpoint.
     """
 
     def __init__(self, session: Session, mirror: Mirror, saved: Callable[[], object]) -> None:
@@ -78,11 +78,11 @@ class LiveRuns:
         self._runs: dict[Namespace, LiveRun | None] = {}
 
     def on_part(self, ns: Namespace, mode: str, data: Mapping[str, Any], node: str, path: str) -> None:
-        """Take what a graph inside tells of its checkpoints and tasks.
+        """Handle a streamed part about a subgraph's checkpoints or tasks.
 
         Args:
-            node: the superstep around it.
-            path: its place in the graph around it.
+            node: the parent's superstep.
+            path: its place in the parent graph.
         """
         run = self._run(ns)
         if run is None:
@@ -96,47 +96,47 @@ class LiveRuns:
             self._saved()
         elif "input" in data and not run.running:
             run.running = run.next_nodes or str(data["name"])
-            self._below(run, NodeStarted(run.running, run.head + 1, 1, self._session.clock()))
+            self._report_to_child(run, NodeStarted(run.running, run.head + 1, 1, self._session.clock()))
         else:
             return
-        self._tell_around(run)
+        self._report_to_parent(run)
 
     def write(self, ns: Namespace, agent: str, text: str) -> None:
-        """Take what a node inside has written.
+        """Report text that a node of a subgraph has written.
 
         Args:
-            ns: of the node's task.
+            ns: the namespace of the node's task.
         """
         run = self._run(ns[:-1]) if len(ns) > 1 else None
         if run is not None:
-            self._below(run, TextStreamed(run.running or ns[-1].partition(":")[0], agent, text))
+            self._report_to_child(run, TextStreamed(run.running or ns[-1].partition(":")[0], agent, text))
 
-    def mirrored(self, store: Store) -> bool:
-        """Tell that their mirrors have more steps now; False where one was told of what is not saved yet."""
-        whole = True
+    def report_mirrored(self, store: Store) -> bool:
+        """Report new mirrored steps; False if a streamed checkpoint is not stored yet."""
+        complete = True
         for run in list(self._runs.values()):
             if run is not None:
                 heads = store.checkpoints(run.thread, None, 1) if store.info(run.thread) else ()
-                whole = whole and (run.head < 0 or any(head.origin == run.checkpoint for head in heads))
-                self._below(run, ProgressChanged(run.progress))
-                self._tell_around(run)
-        return whole
+                complete = complete and (run.head < 0 or any(head.origin == run.checkpoint for head in heads))
+                self._report_to_child(run, ProgressChanged(run.progress))
+                self._report_to_parent(run)
+        return complete
 
     def end(self) -> bool:
-        """The superstep is over; gives whether anything ran inside."""
+        """Report the end of the superstep; returns whether any subgraph ran."""
         runs = [run for run in self._runs.values() if run is not None]
         self._runs.clear()
         for run in runs:
-            self._below(run, RunEnded(run.progress))
+            self._report_to_child(run, RunEnded(run.progress))
         return bool(runs)
 
     def _run(self, ns: Namespace) -> LiveRun | None:
-        """The run of a namespace, None where its subgraph can't be looked into."""
+        """Return the run of a namespace, None if its subgraph can't be entered."""
         if ns not in self._runs:
             thread = self._thread(ns)
             run = self._runs[ns] = LiveRun(thread) if thread else None
             if run is not None:
-                self._below(run, RunStarted(run.thread, run.progress))
+                self._report_to_child(run, RunStarted(run.thread, run.progress))
         return self._runs[ns]
 
     def _thread(self, ns: Namespace) -> str:
@@ -149,9 +149,9 @@ class LiveRuns:
             thread = thread_name(thread, node, task)
         return thread
 
-    def _tell_around(self, run: LiveRun) -> None:
+    def _report_to_parent(self, run: LiveRun) -> None:
         self._session.emit(ChildMoved(run.node, run.path, run.thread, run.running, run.progress))
 
-    def _below(self, run: LiveRun, event: Event) -> None:
+    def _report_to_child(self, run: LiveRun, event: Event) -> None:
         if self._session.on_below is not None:
             self._session.on_below(run.thread, event)

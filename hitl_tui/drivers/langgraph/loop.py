@@ -220,9 +220,9 @@ class Superstep:
             read: checkpoints by id; None for one that was never stored, which is dropped.
         """
 
-        def saved(told: Saved) -> Saved:
-            kept = read.get(told.id)
-            return told if kept is None else told._replace(values=kept.values, at=kept.at)
+        def saved(streamed: Saved) -> Saved:
+            kept = read.get(streamed.id)
+            return streamed if kept is None else streamed._replace(values=kept.values, at=kept.at)
 
         if self.before is not None:
             self.before = saved(self.before)
@@ -756,15 +756,15 @@ class PregelLoop:
         wait = _FIRST_LOOK
         try:
             while self._superstep is superstep and superstep.before is not None and wait < _LAST_LOOK:
-                self._unmirrored, whole = False, False
+                self._unmirrored, complete = False, False
                 try:
                     await self._mirror.sync_inside(self.session.thread_id, superstep.before, settles=False)
-                    whole = self._inside is None or self._inside.mirrored(self._mirror.store)
+                    complete = self._inside is None or self._inside.report_mirrored(self._mirror.store)
                 except Exception as error:  # ignored: everything is mirrored again at the superstep's end
                     log.info("thread %s: what runs inside is mirrored later: %s", self._thread, error)
                 if self._unmirrored:
                     wait = _FIRST_LOOK
-                elif whole:
+                elif complete:
                     return
                 else:
                     self._woken.clear()
@@ -844,8 +844,8 @@ class PregelLoop:
             last = error is None and saved is superstep.after[-1][1]
             pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
             unused = [] if node else self._unused(facts.node, None)
-            told: dict[str, Any] = {"context": self._context, "ledger": unused}
-            self._mirror.append(session, before, saved, facts, pauses=pauses, **told)
+            options: dict[str, Any] = {"context": self._context, "ledger": unused}
+            self._mirror.append(session, before, saved, facts, pauses=pauses, **options)
             self._context = None
             node = facts.node or START
         if not node:

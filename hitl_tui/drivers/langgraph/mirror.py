@@ -146,13 +146,13 @@ class Mirror:
         inner.outer, inner.place = self, place
         return inner
 
-    def apart(self) -> Mirror:
+    def copy_for_run(self) -> Mirror:
         """Return a copy, for a line that runs beside others."""
         other = copy(self)
-        other.app = self.app.apart()
+        other.app = self.app.copy_for_run()
         return other
 
-    def named(self, name: str) -> str:
+    def thread_of_name(self, name: str) -> str:
         """Return the LangGraph thread that a person means by a name.
 
         On a LangGraph server that takes only UUIDs, a new name is turned into one.
@@ -186,7 +186,7 @@ class Mirror:
                     await inner.sync_inside(name, leaf, settles=False)
         return threads
 
-    def over(self, store: Store) -> Mirror:
+    def in_store(self, store: Store) -> Mirror:
         """Return the same mirror in another store."""
         return Mirror(self.app, store, self.info.name, self.source, signer=self._signer)
 
@@ -231,7 +231,7 @@ class Mirror:
         self,
         thread: str,
         opened: Sequence[Session] = (),
-        tell: Callable[[int, int], object] = lambda done, total: None,
+        on_progress: Callable[[int, int], object] = lambda done, total: None,
         *,
         settles: bool = True,
         is_over: bool = False,
@@ -239,17 +239,17 @@ class Mirror:
         """Bring the lines of a LangGraph thread up to date.
 
         Args:
-            opened: lines that are open here: those are written on.
-            tell: called with how many of how many checkpoints are mirrored; what it raises ends it there, and
-                the next time goes on behind them.
-            settles: let the lines stand as their newest checkpoints do; without it, as if they ran.
-            is_over: the task that runs this subgraph has ended, wherever the subgraph was then: its node may
-                have gone on in the graph around it (`Command.PARENT`).
+            opened: sessions of lines that are open here: the pass writes with these.
+            on_progress: called with the number of checkpoints mirrored and the number of all; an error that
+                it raises stops the pass, and the next one continues there.
+            settles: set each line's status by its newest checkpoint; otherwise it is running.
+            is_over: the task that runs this subgraph has ended, even if the subgraph did not reach its end: a
+                node may have continued in the parent graph (`Command.PARENT`).
 
         Returns:
-            The newest checkpoint of each line, of its copies that are no steps, too.
+            The newest checkpoint of each line, copies included that are no steps.
         """
-        return await _Sync(self, thread, opened, tell).run(settles=settles, is_over=is_over)
+        return await _Sync(self, thread, opened, on_progress).run(settles=settles, is_over=is_over)
 
     def append(
         self,
@@ -266,10 +266,10 @@ class Mirror:
         """Add a checkpoint to its line as a step; the session's lease is held.
 
         Args:
-            before: the checkpoint before it, with what its tasks have written; None for the first.
-            pauses: the run is over with it (see `Session.commit_step`).
-            begins: the line begins with it here, whatever was before.
-            context: what the thread has besides its input from here on; None for what it had.
+            before: the checkpoint before it, with its tasks' writes; None for the first.
+            pauses: the run ends with it (see `Session.commit_step`).
+            begins: it is the first step of the line, even if a checkpoint precedes it.
+            context: the thread's context from here on; None keeps the one it has.
             ledger: entries about the step.
         """
         edited = facts.source in ("human", "fork")
@@ -286,7 +286,7 @@ class Mirror:
             data = context_facts(context, ())
             step = session.cursor.head + 1
             ledger.append(decision_entry(session, ledger, INPUT, step=step, actor=facts.actor, data=data))
-        if facts.source in RAN:  # attempts before it were counted when they ended
+        if facts.source in RAN:  # earlier attempts were counted when they ended
             kept = session.cursor
             streamed = newest_texts((*kept.streamed, *facts.streamed)) if kept.streamed else facts.streamed
             facts = replace(facts, uses=(*kept.uses, *facts.uses), streamed=streamed)
@@ -317,8 +317,8 @@ class Mirror:
         """
         cursor = session.cursor
         if self.outer is not None and cursor.status == "completed":
-            return cursor  # whatever comes next in it, the task that ran it has ended
-        # What has been handed over before the program ended is not asked any more.
+            return cursor  # the task that ran it has ended
+        # An answer that LangGraph got before the program ended is not asked for again.
         asked = {each.id for each in self.asked_by(leaf)}
         cursor = without_answers(cursor, kept_answers(cursor).keys() - asked)
         pending = self._pending(session, cursor, leaf)
@@ -336,7 +336,7 @@ class Mirror:
         return replace(cursor, status="waiting", reason="paused", error=None)
 
     def _compared(self, session: Session, request: Request) -> Request:
-        """A new request, which says what its node asked there before where that came to nothing."""
+        """Return a new request, with its node's previous request at that place if that one was withdrawn."""
         ledger = decisions(self.store, session.thread_id)
         asked = next((entry for entry in reversed(ledger) if _is_asked_at(entry, request)), None)
         if (
@@ -348,7 +348,7 @@ class Mirror:
         fate = {entry.kind: entry for entry in ledger[asked.n :] if entry.request_id == asked.request_id}
         answer = fate.get("answer") or fate.get("timeout")
         if answer is not None and not fate.keys() & {"withdrawn", "unused"}:
-            return request  # the node has its answer, and asks something more
+            return request  # the node has its answer and asks something else
         return with_earlier(request, asked, answer, _BINDS_SAID)
 
     def _has_run(self, session: Session, node: str, step: int) -> bool:
@@ -366,7 +366,7 @@ class Mirror:
         return asked_by(leaf, self._whole)
 
     def _pending(self, session: Session, cursor: Cursor, leaf: Saved) -> tuple[Request, ...]:
-        """What waits for a human: what the graph asks and was not answered yet, else where it stops.
+        """Return the requests that wait for a person: unanswered interrupts, else where the graph stops.
 
         Args:
             cursor: with the answers that are still valid.
@@ -382,7 +382,7 @@ class Mirror:
         return tuple(same.get(request.request_hash, request) for request in stopped)
 
     def stops_compiled_in(self, session: Session, leaf: Saved) -> tuple[str, ...]:
-        """Where the graph was compiled to stop, of the places between a line's newest step and the next."""
+        """Return the compiled-in stops between a line's newest step and the next one."""
         if not self.app.has_stops:
             return ()
         app = self.app.graph
@@ -392,7 +392,7 @@ class Mirror:
 
 
 def _is_asked_at(entry: LedgerEntry, request: Request) -> bool:
-    """Whether an entry of the ledger opened a request at the place of another."""
+    """Whether a ledger entry opened a request at the same place as another request."""
     data = entry.data if isinstance(entry.data, Mapping) else {}
     if entry.kind != "request" or (data.get("node"), data.get("when")) != (request.node, request.when):
         return False
@@ -405,10 +405,10 @@ def withdrawals(
     actor: str | None = None,
     written: Iterable[LedgerEntry] = (),
 ) -> list[LedgerEntry]:
-    """The ledger's entries for questions that the graph no longer asks and that nobody here has answered.
+    """Return withdrawal entries for requests that the graph no longer makes and nobody answered here.
 
     Args:
-        written: entries before them, which are given, too.
+        written: entries that precede them; they are returned too.
     """
     ledger = list(written)
     for request in requests:
@@ -420,10 +420,14 @@ class _Sync:
     """One pass over a LangGraph thread that mirrors its new checkpoints."""
 
     def __init__(
-        self, mirror: Mirror, thread: str, opened: Iterable[Session], tell: Callable[[int, int], object]
+        self,
+        mirror: Mirror,
+        thread: str,
+        opened: Iterable[Session],
+        on_progress: Callable[[int, int], object],
     ) -> None:
         self._mirror = mirror
-        self._tell = tell
+        self._on_progress = on_progress
         self._total = 0
         self._store = mirror.store
         self._thread = thread
@@ -456,30 +460,30 @@ class _Sync:
                         if done % _HELD == 0:
                             self._held.close()
                         if done % _FIRST_PAGE == 0:
-                            self._tell(done, self._total)
+                            self._on_progress(done, self._total)
         except BaseException:
-            self._rest()
+            self._pause_unfinished()
             raise
         if settles:
             await self._settle(last, is_over=is_over)
         return {line: leaf if isinstance(leaf, str) else leaf.id for line, leaf in self._leaves.items()}
 
     async def _fresh(self, newest: str) -> AsyncIterator[list[Saved]]:
-        """The checkpoints after one, oldest first, in pages: those of a long thread would fill memory."""
+        """Yield the checkpoints after one, oldest first, in pages: a long thread would fill memory."""
         app, bounds = self._mirror.app, list[str]()
         bound, page = "", await app.history(self._thread, limit=_FIRST_PAGE)
         first = page
         while page and page[-1].id > newest:
             bounds.append(bound)
             self._total += len(page)
-            self._tell(0, self._total)
+            self._on_progress(0, self._total)
             bound = page[-1].id
             page = await app.history(self._thread, before=bound, limit=_PAGE)
         if rest := [saved for saved in page if saved.id > newest]:
             self._total += len(rest)
             yield rest[::-1]
         for bound in reversed(bounds):
-            # What is newer than the first page was is left for the next time.
+            # Checkpoints newer than the first page are left for the next pass.
             page = await app.history(self._thread, before=bound, limit=_PAGE) if bound else first
             yield page[::-1]
 
@@ -498,7 +502,7 @@ class _Sync:
         return self._batch[identity]
 
     async def _place(self, saved: Saved) -> None:
-        """Add a checkpoint to the line that its parent is the end of, or to a new one."""
+        """Add a checkpoint to the line that ends with its parent, or to a new line."""
         if saved.id in self._places:
             return
         before = await self._saved(saved.parent)
@@ -516,7 +520,7 @@ class _Sync:
             forked = self._store.cursor(line)
             info = self._store.info(line)
             begins = info and forked and info.parent is not None and forked.head == info.fork_step
-            facts = replace(facts, **by(entry, "fork" if begins else "human"))
+            facts = replace(facts, **edit_facts(entry, "fork" if begins else "human"))
             self._mirror.notice(line, f"an edit by {entry.actor or 'somebody'} was found and written down")
         elif place:
             line = self._line_at(place) or self._branch_off(place, saved)
@@ -528,27 +532,27 @@ class _Sync:
         if before is not None:
             facts = inside_of(facts, before, await self._mirror.sync_inside(line, before))
         self._hold(session)
-        with at(session, saved.at):
+        with committing_at(session, saved.at):
             self._mirror.append(session, before, saved, facts)
         self._places[saved.id] = (line, session.cursor.head)
         self._leaves[line] = saved
 
-    def _rest(self) -> None:
-        """Make sure that no line that was only partly mirrored has the status running."""
+    def _pause_unfinished(self) -> None:
+        """Set lines that are still running, as they were mirrored only partly, to paused."""
         for session in self._lines.values():
             if session.cursor.status == "running":
                 with suppress(HitlError), session.writing():
                     session.commit_cursor(replace(session.cursor, status="waiting", reason="paused"))
 
     def _hold(self, session: Session) -> None:
-        """Hold a line for writing, until another one is: one step after the other goes to the same."""
+        """Keep a line locked for writing until another one is needed: most steps go to the same line."""
         if session.is_held:
             return
         self._held.close()
         self._held.enter_context(session.writing())
 
     def _intended(self, saved: Saved) -> tuple[str, LedgerEntry | None]:
-        """The line, and the entry of its ledger, that an edit was meant for which nobody has written down."""
+        """Return the line and the ledger entry of the intended edit that made a checkpoint."""
         for line in self._ids if saved.source == "update" else ():
             entry = open_edit(self._store, line)
             if entry is not None and entry.data[CHECKPOINT] == saved.parent:
@@ -556,7 +560,7 @@ class _Sync:
         return "", None
 
     async def _place_of(self, identity: str) -> tuple[str, int] | None:
-        """The line and the step of a checkpoint; of one that is no step, those of the one before it."""
+        """Return the line and step of a checkpoint; if it is no step, those of the checkpoint before it."""
         if identity in self._places:
             return self._places[identity]
         while identity and identity not in self._places:
@@ -583,7 +587,7 @@ class _Sync:
         return identity in self._places
 
     def _line_at(self, place: tuple[str, int]) -> str:
-        """The line that ends at a step, the oldest of several; "" where all have gone on."""
+        """Return the oldest line that ends at a step, "" if none does."""
         line, step = place
         for name in self._ids:
             cursor = self._store.cursor(name)
@@ -595,9 +599,9 @@ class _Sync:
         return ""
 
     def _find_root(self, saved: Saved) -> bool:
-        """Look for the lines from a checkpoint that follows on none, where the thread's own line is another.
+        """Find lines that start at a checkpoint without parent, if the thread's own line starts elsewhere.
 
-        A thread that was deleted and started again has such lines; nothing leads to them from its own line.
+        A thread that was deleted and started again has such lines; its own line is not related to them.
         """
         name = self._free_name(saved)
         if self._store.info(self._line) is None or self._store.info(name) is None or name in self._ids:
@@ -611,7 +615,7 @@ class _Sync:
         return True
 
     def _root(self, saved: Saved) -> str:
-        """The line of a checkpoint that follows on none: the thread's own, or another."""
+        """Return the line of a checkpoint without parent: the thread's own or another."""
         new = self._mirror.new(self._thread)
         line = self._line if self._store.info(self._line) is None else self._free_name(saved)
         session = Session.new(
@@ -635,7 +639,7 @@ class _Sync:
         return name
 
     def _free_name(self, saved: Saved) -> str:
-        """A line's name by its first own checkpoint, whose id begins with the time: its middle tells more."""
+        """Name a line by its first own checkpoint; the id begins with the time, so its middle is used."""
         digits = saved.id.replace("-", "")
         return f"{self._line}~{digits[4:12]}"
 
@@ -645,7 +649,7 @@ class _Sync:
         return self._lines[line]
 
     async def _settle(self, newest: str, *, is_over: bool) -> None:
-        """Let each line that has moved stand as its newest checkpoint does, and the newest of all anyhow."""
+        """Set the status of the newest line, and of each line that moved, by its newest checkpoint."""
         for line, leaf in self._leaves.items():
             self._drop_intended(line)
             identity = leaf if isinstance(leaf, str) else leaf.id
@@ -663,11 +667,11 @@ class _Sync:
                 saved = saved._replace(tasks=())
             session = self._session(line)
             if session.exists and self._mirror.settled(session, saved) != session.cursor:
-                with session.writing(), at(session, saved.at):
+                with session.writing(), committing_at(session, saved.at):
                     self._mirror.settle(session, saved)
 
     def _drop_intended(self, line: str) -> None:
-        """Record that an edit never reached LangGraph, as the program ended before."""
+        """Record that an edit never reached LangGraph because the program ended first."""
         entry = open_edit(self._store, line)
         if entry is None:
             return
@@ -685,7 +689,7 @@ def newest_mirrored(store: Store, thread: str) -> str:
 
 
 def open_edit(store: Store, line: str) -> LedgerEntry | None:
-    """The newest edit of a line that was meant, and of which its steps and its ledger say no more."""
+    """Return the ledger entry of a line's newest intended edit, None if it was completed."""
     cursor = store.cursor(line)
     point = store.checkpoint(line, cursor.head) if cursor and cursor.head >= 0 else None
     if cursor is None or point is None or cursor.ledger_hash == point.ledger_hash:
@@ -696,8 +700,8 @@ def open_edit(store: Store, line: str) -> LedgerEntry | None:
     return entry if entry and meant and CHECKPOINT in entry.data and entry.step > cursor.head else None
 
 
-def by(entry: LedgerEntry, source: Source) -> dict[str, Any]:
-    """What a step says of the edit that made it."""
+def edit_facts(entry: LedgerEntry, source: Source) -> dict[str, Any]:
+    """Return the facts of a step that an edit made: its source, who made it and the note."""
     return {"source": source, "actor": entry.actor, "note": entry.note}
 
 
@@ -712,7 +716,7 @@ def is_no_step(before: Saved | None, saved: Saved) -> bool:
 
 
 @contextmanager
-def at(session: Session, moment: int) -> Iterator[None]:
+def committing_at(session: Session, moment: int) -> Iterator[None]:
     """Set the time of commits to when they happened, in microseconds; 0 for now."""
     clock = session.clock
     if moment:

@@ -1,4 +1,4 @@
-"""The threads that the thread of a subgraph's run runs for: they move with it."""
+"""The parent threads of a subgraph's thread: they move with it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OVER: Final = "what it ran for is done, or has begun anew: nobody takes what wou
 
 
 class Owners:
-    """The lines around one thread of the mirror, the innermost first; none for a thread of the graph itself.
+    """The parents of one mirrored thread, the innermost first; none for a thread of the root graph.
 
     Args:
-        mirror: of the thread.
+        mirror: the mirror of the thread.
     """
 
     def __init__(self, mirror: Mirror) -> None:
@@ -29,17 +29,17 @@ class Owners:
         self._stack = ExitStack()
 
     def _around(self) -> Iterator[tuple[Mirror, Mirror, str]]:
-        """Each mirror with the one around it, and the line there."""
+        """Yield each mirror with its parent's mirror and the parent's line."""
         mirror = self._mirror
         while mirror.outer is not None and mirror.place is not None:
             yield mirror, mirror.outer, mirror.place.owner.thread_id
             mirror = mirror.outer
 
-    async def wait(self, thread: str) -> bool:
-        """Whether the tasks around the thread have yet to end.
+    async def are_unfinished(self, thread: str) -> bool:
+        """Whether all tasks that run the thread are unfinished.
 
         Args:
-            thread: theirs.
+            thread: the LangGraph thread.
         """
         for inner, outer, _line in self._around():
             saved = await outer.app.state(config_of(thread))
@@ -50,10 +50,10 @@ class Owners:
         return True
 
     def hold(self) -> None:
-        """Take them for writing, so that nobody else runs them meanwhile.
+        """Lock the parents for writing, so that nobody else runs them meanwhile.
 
         Raises:
-            ThreadBusy: somebody does.
+            ThreadBusy: somebody runs one of them.
         """
         try:
             for _inner, outer, line in self._around():
@@ -66,13 +66,13 @@ class Owners:
             raise
 
     async def settle(self) -> None:
-        """Let those that are held stand as LangGraph has them now."""
+        """Set the status of the locked parents by LangGraph's current state."""
         for mirror, session in self._held:
             saved = await mirror.app.state(config_of(their_thread(session.info)), subgraphs=True)
             if saved is not None:
                 mirror.settle(session, saved)
 
     def release(self) -> None:
-        """Give them back."""
+        """Release the parents."""
         self._held.clear()
         self._stack.close()

@@ -315,7 +315,7 @@ class App:
         self.carried: LiveChannels | None = None
         self.newest: Saved | None = None
 
-    def apart(self) -> App:
+    def copy_for_run(self) -> App:
         """The same graph, to be run beside this one."""
         other = copy.copy(self)
         other._forget_run()
@@ -327,7 +327,7 @@ class App:
         Args:
             ns: the namespace of the task's checkpoints.
         """
-        inner = self.apart()
+        inner = self.copy_for_run()
         inner.graph = dict(self.graph.get_subgraphs())[node]
         inner.ns = ns
         inner.single = isinstance(inner.graph.stream_channels_asis, str)

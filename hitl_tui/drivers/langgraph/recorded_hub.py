@@ -55,20 +55,20 @@ class RecordedThreads:
         await self._sync({thread: head})
         return True
 
-    async def sync_all(self, tell: Callable[[int, int], object]) -> None:
+    async def sync_all(self, on_progress: Callable[[int, int], object]) -> None:
         """Bring the mirror of every thread that has moved up to date.
 
         Args:
-            tell: called with how many of how many threads are done.
+            on_progress: called with how many of how many threads are done.
         """
-        await self._sync(await thread_heads(self._checkpoints.saver), tell)
+        await self._sync(await thread_heads(self._checkpoints.saver), on_progress)
 
     async def _sync(
-        self, heads: Mapping[str, str], tell: Callable[[int, int], object] = lambda done, total: None
+        self, heads: Mapping[str, str], on_progress: Callable[[int, int], object] = lambda done, total: None
     ) -> None:
         moved = outdated(self._store, heads)
         for done, thread in enumerate(moved):
-            tell(done, len(moved))
+            on_progress(done, len(moved))
             with self._lend(thread) as mirror:
                 await mirror.sync(thread)
 
@@ -190,10 +190,10 @@ class RecordedHub(LocalHub):
     async def close(self) -> tuple[str, ...]:
         """See `LocalHub.close`; what is being mirrored is left where it is."""
         await asyncio.to_thread(self._mirroring.end)
-        told = await super().close()
+        lost = await super().close()
         for mirror in self._lent_mirrors:
             mirror.app.close()
-        return told
+        return lost
 
     async def _recorded(self, thread_id: str, read_only_reason: str) -> LocalDriver:
         await self._recorded_threads.sync(thread_id)

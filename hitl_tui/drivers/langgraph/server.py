@@ -318,7 +318,7 @@ class ServerGraph:
                     stream_resumable=True,
                     **options,
                 )
-                yield from _told(parts, stream_mode)
+                yield from _local_parts(parts, stream_mode)
         except ServerLost:
             self._join(place["thread_id"])
 
@@ -481,7 +481,7 @@ class ServerGraph:
         return ServerTrial(self._client, config, self.get_state, inner.get_graph)
 
 
-def _told(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
+def _local_parts(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
     """The parts of a stream, as a local graph gives those of its modes."""
     for event, data, *_ in parts:
         mode, *ns = event.split("|")

@@ -87,7 +87,7 @@ class ServerTrial:
             self._end()
             raise
 
-    def _begin_again(self) -> None:
+    def _renew_copy(self) -> None:
         """Take a new copy: a route is kept behind the newest checkpoint alone, which an edit has moved."""
         self._end()
         self._begin()
@@ -191,7 +191,7 @@ class ServerTrial:
         config = {"configurable": place}
         try:
             if self._goto:
-                self._begin_again()
+                self._renew_copy()
                 at = update_on_route(self._client, self._copy, going_to(dict(update), self._goto), as_node)
             else:
                 saved = threads.update_state(

@@ -101,7 +101,7 @@ class InnerStops:
         assert self._token is not None
         _STOPS.reset(self._token)
 
-    def at(self, ns: str, when: str) -> bool:
+    def stops_at(self, ns: str, when: str) -> bool:
         """Whether a subgraph stops, "before" or "after" a node of its own.
 
         Args:
@@ -111,7 +111,7 @@ class InnerStops:
             return when == "after" or self.all
         return when == "before" and (self.all or (self._into and self._is_inside(ns)))
 
-    def stands(self, ns: str) -> bool:
+    def is_beside(self, ns: str) -> bool:
         """Whether a subgraph is beside the one that is stepped through: it must not move."""
         around = self._ns.startswith(f"{ns}{_SEPARATOR}")
         return ns != self._ns and not around and not self._is_inside(ns)
@@ -138,7 +138,7 @@ class _StopNodes(Collection[str]):
                 has stopped there before, and lets it pass.
         """
         stops = _STOPS.get()
-        if stops is not None and self._when == "before" and stops.stands(_current_namespace()):
+        if stops is not None and self._when == "before" and stops.is_beside(_current_namespace()):
             from langgraph.errors import GraphInterrupt
 
             raise GraphInterrupt
@@ -159,7 +159,7 @@ class _StopNodes(Collection[str]):
         if node == START_NODE:
             return False
         stops = _STOPS.get()
-        return node in self._own or (stops is not None and stops.at(_current_namespace(), self._when))
+        return node in self._own or (stops is not None and stops.stops_at(_current_namespace(), self._when))
 
 
 def _current_namespace() -> str:

@@ -1,6 +1,6 @@
-"""The newest page of a long thread of theirs, to be looked at while all of it is mirrored.
+"""The newest page of a long LangGraph thread, shown read-only while the whole thread is mirrored.
 
-It is a thread in memory whose steps have the numbers that LangGraph gives them; nothing can be done to it.
+The page is a thread in memory whose steps have LangGraph's numbers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.mirror import Mirror, at, is_no_step, newest_mirrored
+from hitl_tui.drivers.langgraph.mirror import Mirror, committing_at, is_no_step, newest_mirrored
 from hitl_tui.drivers.langgraph.pregel import Saved, config_of
 from hitl_tui.drivers.langgraph.steps import facts_of
 from hitl_tui.engine.thread.session import Session
@@ -25,7 +25,7 @@ class Window:
     """The newest page of a thread.
 
     Args:
-        mirror: of the page alone, in memory.
+        mirror: a mirror of the page alone, in memory.
         leaf: the newest checkpoint of the thread.
     """
 
@@ -36,12 +36,12 @@ class Window:
         self._thread = thread
 
     def session(self) -> Session:
-        """Its thread, on the graph."""
+        """Open the session of the page's thread."""
         return self._mirror.open(self._thread)
 
 
 async def newest_page(mirror: Mirror, thread: str) -> Window | None:
-    """The window on a thread of theirs; None where most of it is mirrored, or it is no longer than that."""
+    """Return the newest page of a LangGraph thread, None if the thread is short or mostly mirrored."""
     page = await mirror.app.history(thread, limit=_PAGE + 1)
     if len(page) <= _PAGE or page[-1].id <= newest_mirrored(mirror.store, thread):
         return None
@@ -51,19 +51,19 @@ async def newest_page(mirror: Mirror, thread: str) -> Window | None:
         return None
     last = max(leaf.step, len(line))
     steps = [(before, saved) for before, saved in pairwise(line) if not is_no_step(before, saved)]
-    window = mirror.over(MemoryCheckpointer())
+    window = mirror.in_store(MemoryCheckpointer())
     session = window.new(thread)
     session.cursor = replace(session.cursor, head=last - len(steps), log_records=_DUE)
     with session.writing():
         for number, (before, saved) in enumerate(steps):
-            with at(session, saved.at):
+            with committing_at(session, saved.at):
                 window.append(session, before, saved, facts_of(before, saved), begins=not number)
         window.settle(session, leaf)
     return Window(window, thread, leaf.id)
 
 
 def _line(page: list[Saved]) -> list[Saved]:
-    """The newest checkpoint and those before it on its line, oldest first."""
+    """Return the newest checkpoint and its predecessors, oldest first."""
     known = {saved.id: saved for saved in page}
     line = [page[0]]
     while (before := known.get(line[-1].parent)) is not None:

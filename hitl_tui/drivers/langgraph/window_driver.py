@@ -1,4 +1,4 @@
-"""The driver of a thread of theirs that is shown by its newest page first, and whole once it is mirrored."""
+"""The driver of a LangGraph thread that shows its newest page until the whole thread is mirrored."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from hitl_tui.errors import HitlError, UsageError
 
 R = TypeVar("R")
 _READ: Final = "its history is being read"
-_TELL_AGAIN: Final = 1.0
+_REPORT_INTERVAL: Final = 1.0
 log = logging.getLogger(__name__)
 
 
 class WindowDriver(LocalDriver):
-    """One line of a thread of theirs, which can only be looked at while a window on it is shown.
+    """Drives one line of a LangGraph thread; it is read-only until the thread is mirrored.
 
     Args:
         thread_id: its name in the mirror.
-        open_session: opens it there.
+        open_session: opens its session in the mirror.
         store: the mirror.
-        window: what is shown while the thread is being mirrored, None where it is.
-        refusals, options: of `LocalDriver`, as they are once it is mirrored.
+        window: the newest page, shown while the thread is being mirrored; None if it is mirrored.
+        refusals, options: of `LocalDriver`, once the thread is mirrored.
     """
 
     def __init__(
@@ -56,122 +56,122 @@ class WindowDriver(LocalDriver):
         super().__init__(thread_id, open_shown, store, refusals=refusals, **options)
         self._window = window
         self._mirror_store = store
-        self._refused_then = self._refusals
-        self._whole = asyncio.Event()
-        self._tell_again = time.monotonic() + _TELL_AGAIN
+        self._later_refusals = self._refusals
+        self._all_mirrored = asyncio.Event()
+        self._next_report = time.monotonic() + _REPORT_INTERVAL
         if window is not None:
             self._store = window.store
             self._refusals = refusing_all(_READ)
 
     async def route(self, step: int, *, load: bool = False) -> None:
-        """Nothing: what LangGraph's routes read and return is not known."""
+        """Return None: what LangGraph's routes read and return is not known."""
 
-    def mirrored(self, done: int, total: int) -> None:
-        """Take how far the thread is mirrored; from any thread."""
+    def report_progress(self, done: int, total: int) -> None:
+        """Show how much of the thread is mirrored; may be called from any OS thread."""
         far = f"{done:,} of {total:,} checkpoints" if done else f"{total:,} checkpoints so far"
         self._refusals = refusing_all(f"{_READ}: {far}")
-        if (now := time.monotonic()) >= self._tell_again:
-            self._tell_again = now + _TELL_AGAIN
+        if (now := time.monotonic()) >= self._next_report:
+            self._next_report = now + _REPORT_INTERVAL
             with suppress(RuntimeError):  # it was closed meanwhile
                 self._engine.loop.call_soon_threadsafe(self._resync)
 
-    def not_mirrored(self, why: str) -> None:
-        """Say why the thread can't be mirrored; from any thread."""
+    def report_failure(self, why: str) -> None:
+        """Show why the thread can't be mirrored; may be called from any OS thread."""
 
-        async def tell() -> None:
+        async def report() -> None:
             self._refusals = refusing_all(f"its history can't be read: {why}")
-            self._whole.set()
+            self._all_mirrored.set()
             self._resync()
 
-        self._hand_over(tell())
+        self._run_on_engine(report())
 
     def take_mirror(self, leaves: Mapping[str, str]) -> None:
-        """Go over to the thread as it is mirrored, in place of its newest page; from any thread.
+        """Switch from the newest page to the mirrored thread; may be called from any OS thread.
 
         Args:
             leaves: the newest checkpoint of each of its lines.
         """
 
-        async def take() -> None:
+        async def switch() -> None:
             await self._unfollow()
             self._session = self._watch = self._window = None
             self._store, self._decoded = self._mirror_store, Decoded()
-            self._refusals = self._refused_then
-            self._gone_over(leaves)
+            self._refusals = self._later_refusals
+            self._set_leaves(leaves)
             self._opened()
-            self._whole.set()
+            self._all_mirrored.set()
             self._resync()
 
-        self._hand_over(take())
+        self._run_on_engine(switch())
 
-    def _gone_over(self, leaves: Mapping[str, str]) -> None:
-        """Take the newest checkpoints of the thread's lines, now that they are mirrored."""
+    def _set_leaves(self, leaves: Mapping[str, str]) -> None:
+        """Store the newest checkpoints of the thread's lines, which are mirrored now."""
 
-    def _hand_over(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_on_engine(self, work: Coroutine[Any, Any, None]) -> None:
         with suppress(HitlError):  # it was closed meanwhile
             self._engine.submit(work).result()
 
     async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
-        """Checkpoints before a step, newest first; those before the newest page once they are mirrored."""
+        """Return the checkpoints before a step, newest first; waits for mirroring if the page lacks them."""
         page = await super().history(before, limit)
         if page or before is None or before <= 0 or self._window is None:
             return page
-        await self._engine.call(self._until_whole())
+        await self._engine.call(self._wait_until_mirrored())
         return await super().history(before, limit)
 
-    async def _until_whole(self) -> None:
-        await self._whole.wait()
+    async def _wait_until_mirrored(self) -> None:
+        await self._all_mirrored.wait()
 
     async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
         self._refuse_window()
         return await super()._read_aside(read)
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
-        """Check the thread's log against itself, once all of it is there."""
+        """Check the thread's log for consistency, once all of it is mirrored."""
         self._refuse_window()
         return await super().check(kind, watch)
 
     def _refuse_window(self) -> None:
         if self._window is not None:
-            raise UsageError("only the newest page of the thread is loaded yet", self.can(Run))
+            raise UsageError("only the newest page of the thread is loaded yet", self.refusal(Run))
 
 
 class Mirroring:
-    """Mirrors threads that are shown already, each in a thread of its own, until it is told to end."""
+    """Mirrors threads that are already on screen, each in its own OS thread, until `end` is called."""
 
     def __init__(self) -> None:
-        self._at_work: list[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
         self._ended = False
 
     def begin(self, driver: WindowDriver, mirror: Mirror) -> None:
-        """Mirror the thread of a driver, which is told of it."""
+        """Mirror the thread of a driver and report progress to the driver."""
         work = partial(self._work, driver, mirror)
         thread = threading.Thread(target=work, name="hitl-tui mirror", daemon=True)
-        self._at_work.append(thread)
+        self._threads.append(thread)
         thread.start()
 
     def _work(self, driver: WindowDriver, mirror: Mirror) -> None:
-        def tell(done: int, total: int) -> None:
+        def on_progress(done: int, total: int) -> None:
             if self._ended:
                 raise _EndedEarly
-            driver.mirrored(done, total)
+            driver.report_progress(done, total)
 
         try:
-            leaves = asyncio.run(mirror.sync(driver.thread_id, tell=tell))
+            leaves = asyncio.run(mirror.sync(driver.thread_id, on_progress=on_progress))
         except _EndedEarly:
-            driver.not_mirrored("it is being closed")
-        except Exception as error:  # whatever it is, the thread is not to be waited for any longer
+            driver.report_failure("it is being closed")
+        except Exception as error:  # any error must end the wait for the thread
             log.exception("thread %s could not be mirrored", driver.thread_id)
-            driver.not_mirrored(f"{type(error).__name__}: {error}")
+            driver.report_failure(f"{type(error).__name__}: {error}")
         else:
             driver.take_mirror(leaves)
 
     def end(self) -> None:
-        """Stop behind the checkpoints at hand; what is mirrored stays."""
+        """Stop after the current checkpoints; those already mirrored are kept."""
         self._ended = True
-        for thread in self._at_work:
+        for thread in self._threads:
             thread.join()
 
 
 class _EndedEarly(BaseException):
-    """Nobody waits any more for a thread to be mirrored."""
+    """Mirroring was stopped: its driver is closed."""

@@ -105,7 +105,7 @@ class TryDialog(Modal[SettingsChange | None]):
     def _can_change(self) -> bool:
         """Whether this thread itself may be changed now, as one that runs may not."""
         now = self._session.situation
-        return not now.can(ConfigureAgents) and not now.running and not now.past
+        return not now.refusal(ConfigureAgents) and not now.running and not now.past
 
     def _trial_of(self, info: AgentInfo) -> Trial:
         thread_id, step = self._place

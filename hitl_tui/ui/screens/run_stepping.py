@@ -205,7 +205,7 @@ class Stepping:
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
-        goes_on = session.view.progress.status in ("waiting", "pending") and not session.driver.can(Run)
+        goes_on = session.view.progress.status in ("waiting", "pending") and not session.driver.refusal(Run)
         if not session.request and goes_on and not (await session.driver.snapshot()).handed:
             self.go_on(session)
             await self.in_turn(session, lambda _driver: self._run_on(session))

@@ -386,7 +386,7 @@ class ReviewPane(Vertical):
             if request is self._review.request:
                 self.review.show_versions(*known)
                 self._do(())
-        ways: dict[str, str] = {}
+        destinations: dict[str, str] = {}
         for choice in self._review.card.choices:
             try:
                 answer = choice_answer(choice, "…" if choice.text == "required" else "")
@@ -394,10 +394,10 @@ class ReviewPane(Vertical):
             except HitlError:
                 continue
             if preview.next_node:
-                ways[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
+                destinations[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
         repeats = (await session.driver.preview(Run())).repeats
         if request is self._review.request:
-            self._review.ways = ways
+            self._review.destinations = destinations
             if repeats is not None:
                 self._review.tell_repeats(repeats)
             if self._review.state in ("grace", "open"):

@@ -119,7 +119,7 @@ async def test_what_it_can_not_do_is_greyed(aegra: GraphServer) -> None:
     try:
         driver = await hub.begin(ONE)
         assert {"step", "pause", "update_state"} <= (await driver.snapshot()).refusals.keys()
-        assert [bool(driver.can(kind)) for kind in (Step, Pause, UpdateState, Run)] == [
+        assert [bool(driver.refusal(kind)) for kind in (Step, Pause, UpdateState, Run)] == [
             True,
             True,
             True,

@@ -146,7 +146,7 @@ async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_w
     for kind in (kind for kind in COMMANDS if verb(kind) in CANT):
         with pytest.raises(UsageError) as refused:
             await driver.execute(with_every_field_set(kind))
-        assert refused.value.hint == driver.can(kind) == refusals[verb(kind)] != ""
+        assert refused.value.hint == driver.refusal(kind) == refusals[verb(kind)] != ""
     assert (await watcher.check()).progress.head == 0
 
 

@@ -151,14 +151,14 @@ async def test_threads_inside_are_found_again_by_the_checkpoints_alone(hubs: Hub
 
 async def test_what_a_thread_inside_can_not_do_is_said(hubs: Hubs, saver: Any) -> None:
     outer, inner = await inside(hubs, saver, [])
-    assert "fork the one that it runs for" in inner.driver.can(Fork)
-    assert "cancel that one" in inner.driver.can(Cancel)
+    assert "fork the one that it runs for" in inner.driver.refusal(Fork)
+    assert "cancel that one" in inner.driver.refusal(Cancel)
     await outer.run()
     (request,) = (await outer.check()).progress.pending
     await outer.driver.execute(Answer(request.id, "yes", request.step, "ann"))
     await outer.run()
     await inner.driver.snapshot()
-    assert "nobody takes" in inner.driver.can(Step)
+    assert "nobody takes" in inner.driver.refusal(Step)
     with pytest.raises(UsageError, match="is read-only"):
         await inner.driver.execute(UpdateState({"draft": "late"}, actor="ann"))
 

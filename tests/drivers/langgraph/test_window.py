@@ -69,15 +69,15 @@ class Held:
         sync = Mirror.sync
 
         async def held(
-            mirror: Mirror, thread: str, opened: Any = (), tell: Any = lambda *_: None, **options: Any
+            mirror: Mirror, thread: str, opened: Any = (), on_progress: Any = lambda *_: None, **options: Any
         ) -> Any:
-            def telling(done: int, total: int) -> None:
+            def reporting(done: int, total: int) -> None:
                 if done >= after:
                     self.reached.set()
                     assert self.let_go.wait(60)
-                tell(done, total)
+                on_progress(done, total)
 
-            return await sync(mirror, thread, opened, telling, **options)
+            return await sync(mirror, thread, opened, reporting, **options)
 
         monkeypatch.setattr(Mirror, "sync", held)
 
@@ -201,7 +201,7 @@ async def test_a_thread_of_others_that_is_opened_at_once_is_there_by_its_newest_
     hub = hubs.over(app)
     watcher = await Watcher.open(await hub.open("t", at_once=True))
     assert watcher.view.progress.head == LONG
-    assert "its history is being read" in watcher.driver.can(Step)
+    assert "its history is being read" in watcher.driver.refusal(Step)
     assert await hub.open("t") is watcher.driver
     held.let_go.set()
     await whole(watcher)
