@@ -170,7 +170,7 @@ class LocalDriver:
         self._handlers: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
             Cancel: self._cancel,
             CancelAttempt: self._cancel_attempt,
-            DoubleText: self._double_text,
+            DoubleText: self._free_thread,
             Fork: self._fork,
             LookAt: self._look,
             Pause: self._pause,
@@ -567,8 +567,8 @@ class LocalDriver:
         elif above := self._above:
             await above.execute(command)
 
-    async def _double_text(self, _command: DoubleText) -> None:
-        """There is room: no server runs the thread."""
+    async def _free_thread(self, _command: DoubleText) -> None:
+        """Do nothing: no server runs the thread."""
 
     async def _cancel(self, command: Cancel) -> None:
         if self._run and self._task:

@@ -195,7 +195,7 @@ class LangGraphDriver(WindowDriver):
             StaleWriter: somebody else has continued from the end of this line.
         """
         session, leaf = self._opened(), self._leaf
-        let_by, self._awaited_runs = self._awaited_runs, frozenset()
+        awaited, self._awaited_runs = self._awaited_runs, frozenset()
         thread = their_thread(session.info)
         if (head := await self._mirror.app.head(thread)) in ("", self._newest):
             return
@@ -211,7 +211,7 @@ class LangGraphDriver(WindowDriver):
                 "fork from the step before that",
             )
         await self._read_head()
-        if leaf != self._leaf and await run_of(self._mirror.app, thread, self._leaf) not in let_by:
+        if leaf != self._leaf and await run_of(self._mirror.app, thread, self._leaf) not in awaited:
             raise await stale(self._mirror.app, thread, self._leaf)
 
     async def _refuse_busy(self) -> None:

@@ -1,4 +1,4 @@
-"""A compiled LangGraph graph as data: nodes, edges, channels with their operators, subgraphs."""
+"""Describes a compiled LangGraph graph as data: nodes, edges, channels with their operators, subgraphs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _PLAIN_CHANNELS = ("LastValue", "LastValueAfterFinish", "AnyValue", "EphemeralVa
 
 
 def describe(app: Graph, name: str, *, depth: int = 0) -> GraphInfo:
-    """The picture of a graph.
+    """Describe a graph.
 
     Args:
-        name: what it is called.
-        depth: how many graphs are around it.
+        name: the name of the graph.
+        depth: how many graphs it is nested in.
     """
     drawn = app.get_graph()
     names = [node for node in app.nodes if node != _THEIR_START]
@@ -46,12 +46,12 @@ def describe(app: Graph, name: str, *, depth: int = 0) -> GraphInfo:
 
 
 def recorded(info: GraphInfo) -> RecordedGraph:
-    """The graph as a thread's session has it: nothing of it runs by our engine."""
+    """Return the graph for a thread's session; our engine runs none of its nodes."""
     return replace(graph_of_info(info, info.digest), limits=UNLIMITED)
 
 
 def state_channels(app: Graph) -> list[str]:
-    """The names of the channels that make up the state."""
+    """Return the names of the channels that make up the state."""
     keys = app.stream_channels_asis
     return [OUTPUT] if isinstance(keys, str) else list(keys)
 
@@ -65,26 +65,26 @@ def bound_channels(app: Graph) -> dict[str, BoundChannel]:
 
 
 def operator_of(app: Graph, name: str) -> Any:
-    """The function with which a channel reduces, None where an update replaces the value."""
+    """Return a channel's reducer function, None if an update replaces the value."""
     channel = app.channels.get(name)
     return getattr(channel, "operator", None) or getattr(channel, "reducer", None)
 
 
 def default_of(app: Graph, name: str) -> Any:
-    """What a channel holds before anything was written, null where it is empty."""
+    """Return what a channel holds before the first write, null if it is empty."""
     channel: Any = app.channels.get(name)
     try:
-        if hasattr(channel, "from_checkpoint"):  # as a thread begins with it: a declared one may be empty
+        if hasattr(channel, "from_checkpoint"):  # the value of a new thread: a declared channel may be empty
             from langgraph._internal._typing import MISSING
 
             channel = channel.from_checkpoint(MISSING)
         return as_json(channel.get()) if channel is not None else None
-    except Exception:  # an empty channel raises an error of theirs
+    except Exception:  # an empty channel raises a LangGraph error
         return None
 
 
 def operator_name(operator: Any) -> str:
-    """What an operator is called, as `operator.add` or `add_messages`."""
+    """Return the name of an operator, such as `operator.add` or `add_messages`."""
     name = str(getattr(operator, "__qualname__", "") or getattr(operator, "__name__", ""))
     name = name.rpartition("<locals>.")[2]
     if not name:
@@ -135,7 +135,7 @@ _WORDS: Final[Mapping[str, str]] = {"str": "text", "int": "number", "float": "nu
 
 
 def type_word(kind: Any) -> str:
-    """A short word for a channel's type, as it is annotated."""
+    """Return a short name for a channel's annotated type."""
     if kind is None or kind is Any:
         return "any"
     kind = getattr(kind, "__origin__", kind) if hasattr(kind, "__metadata__") else kind  # `Annotated`
@@ -145,13 +145,13 @@ def type_word(kind: Any) -> str:
 
 
 def _graph_of(app: Graph, name: str) -> Any:
-    """The graph that a node is, also where it keeps nothing; None for any other node."""
+    """Return the graph that a node runs as a subgraph, even without a checkpointer; None for other nodes."""
     bound = getattr(app.nodes[name], "bound", None)
     return bound if hasattr(bound, "stream_channels_asis") and hasattr(bound, "get_subgraphs") else None
 
 
 def functions(app: Graph, name: str) -> tuple[Any, ...]:
-    """What a node calls, then what picks the ways on after it."""
+    """Return the functions that a node calls, then those that choose its route."""
     branches = getattr(getattr(app, "builder", None), "branches", {}).get(name, {})
     runnables = (getattr(app.nodes.get(name), "bound", None), *(branch.path for branch in branches.values()))
     called = (getattr(each, "func", None) or getattr(each, "afunc", None) for each in runnables)
@@ -177,26 +177,26 @@ def _node(app: Graph, name: str, inner: Any, depth: int) -> NodeInfo:
 
 
 def _shared(app: Graph, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The channels of a graph that a subgraph shares by name: LangGraph hands those over."""
+    """Return the channels that a subgraph shares with its parent by name: LangGraph passes those on."""
     own = set(state_channels(app))
     return tuple((name, name) for name in names if name in own)
 
 
 def _taken(inner: Graph) -> list[str]:
-    """The channels that a subgraph takes from its input."""
+    """Return the channels that a subgraph takes from its input."""
     builder: Any = getattr(inner, "builder", None)
     schema = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
     return [name for name in state_channels(inner) if schema is None or name in schema]
 
 
 def _given(inner: Graph) -> list[str]:
-    """The channels that a subgraph gives back."""
+    """Return the channels that a subgraph returns."""
     given = getattr(inner, "output_channels", None)
     return [given] if isinstance(given, str) else list(given or state_channels(inner))
 
 
 def _closed(app: Graph, inner: Any) -> str:
-    """Why a node can't be stepped into, in words; "" where it can, or where there is nothing inside."""
+    """Return why a node can't be stepped into; "" if it can, or if it is no subgraph."""
     if is_entrypoint(app):
         return IN_ONE_GO
     return getattr(inner, "why_no_steps", "") or why_closed(inner) if inner is not None else ""
@@ -208,7 +208,7 @@ def is_entrypoint(app: Graph) -> bool:
 
 
 def entry_of(app: Graph, inputs: Mapping[str, Any]) -> Any:
-    """What a graph is begun with, of inputs by name: of an entrypoint what its parameter takes.
+    """Return a graph's first input from inputs by name; for an entrypoint, its parameter's value.
 
     Raises:
         UsageError: its parameter takes no such names.
@@ -230,20 +230,20 @@ def entry_of(app: Graph, inputs: Mapping[str, Any]) -> Any:
 
 
 def _parameter(app: Graph) -> tuple[str, Any]:
-    """The parameter of an entrypoint that takes one value, and its type; "" where it takes values by name."""
+    """Return an entrypoint's single-value parameter and its type; "" if it takes values by name."""
     called = next((function for node in app.nodes for function in functions(app, node)), None)
     if not is_entrypoint(app) or called is None:
         return "", None
     name = next(iter(inspect.signature(called).parameters))
     try:
         kind = get_type_hints(called).get(name, Any)
-    except Exception:  # a name that is known to a type checker alone
+    except Exception:  # a name that only a type checker knows
         kind = Any
     return ("" if _fields(kind) is not None else name), kind
 
 
 def _fields(kind: Any) -> tuple[str, ...] | None:
-    """The names that a type of values by name has; None for any other type."""
+    """Return the field names of a dict-like type, None for any other type."""
     plain = getattr(kind, "__origin__", None) or kind
     if not isinstance(plain, type):
         return None
@@ -273,7 +273,7 @@ def _ours(node: str) -> str:
 
 
 def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ...]:
-    """What a thread is begun with: the channels of the input's schema, or what an entrypoint takes."""
+    """Return a thread's input fields: the channels of the input schema, or what an entrypoint takes."""
     if is_entrypoint(app):
         parameter, kind = _parameter(app)
         fields = (parameter,) if parameter else _fields(kind) or ()
@@ -284,12 +284,12 @@ def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ..
     names = [channel.name for channel in channels if channel.name in wanted]
     defaults = defaults_of(schema)
     if names and defaults.keys() >= set(names):
-        return ()  # it begins with an empty input
+        return ()  # its first input is empty
     return tuple(InputField(name, name, name, _example(defaults, name)) for name in names)
 
 
 def defaults_of(schema: Any) -> dict[str, Any]:
-    """The fields of a dataclass or a pydantic model that have a default, each with that."""
+    """Return the defaults of a dataclass or pydantic model by field."""
     if hasattr(schema, "model_fields"):
         fields = {name: field for name, field in schema.model_fields.items() if not field.is_required()}
         return {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
@@ -306,7 +306,7 @@ def defaults_of(schema: Any) -> dict[str, Any]:
 
 
 def _example(defaults: Mapping[str, Any], name: str) -> str:
-    """What is taken for a field that is left empty, as it would be typed; "" where it must be given."""
+    """Return the default of an input field as a person would type it, "" if the field is required."""
     if name not in defaults:
         return ""
     value = as_json(defaults[name])

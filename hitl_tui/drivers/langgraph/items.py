@@ -1,4 +1,4 @@
-"""The items of a graph's long-term store, to be looked at: nothing is written to it."""
+"""Reads the items of a graph's long-term store; writes nothing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST: Final = 10_000
 
 
 async def find_items(store: Any, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
-    """Items of a store of theirs, as it orders them.
+    """Find items of a LangGraph store, in the store's order.
 
     Args:
-        store: a `BaseStore`, or what has its `search`.
-        prefix: what their namespace begins with.
-        query: words that each must have in its namespace, its key or its value, whatever their case.
+        store: a `BaseStore`, or any object with its `search`.
+        prefix: the beginning of their namespace.
+        query: words that each item must have in its namespace, key or value; case is ignored.
     """
     items: list[StoredItem] = []
     words = query.lower().split()

@@ -1,7 +1,7 @@
-"""The list of threads of a checkpointer: those that are mirrored, and of the others what their heads tell.
+"""Lists the threads of a checkpointer: mirrored ones, and others by their newest checkpoint.
 
-A page costs one look at which threads there are, and a state for each of its rows whose mirror is not up to
-date: a thread is mirrored once it is opened.
+A page costs one query for all threads, and one state for each row whose mirror is not up to date: a thread is
+mirrored when it is opened.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Lend = Callable[[str], AbstractContextManager[Mirror]]
 
 
 class ThreadListing:
-    """The threads of a checkpointer, page by page.
+    """Lists the threads of a checkpointer, page by page.
 
     Args:
-        store: where they are mirrored.
+        store: the mirror of the threads.
         saver: the checkpointer.
-        lend: gives what mirrors a thread.
-        asked: gives all threads with the checkpoints at which they may wait; without it each is looked at.
+        lend: returns the mirror of a thread.
+        asked: returns all threads with the checkpoints at which they may wait; without it each one is read.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class ThreadListing:
         *,
         running: Collection[str] = (),
     ) -> tuple[ThreadSummary, ...]:
-        """Threads by last change, newest first; arguments as for `Store.threads`.
+        """Return threads by last change, newest first; arguments as for `Store.threads`.
 
         Args:
-            running: threads of theirs that this process runs: they are as their mirror has them.
+            running: LangGraph threads that this process runs: their mirror is up to date.
         """
         store = self._store
         heads = await thread_heads(self._saver)
@@ -104,14 +104,14 @@ class ThreadListing:
         return tuple(page)
 
     async def _is_gone(self, name: str, heads: Collection[str], running: Collection[str]) -> bool:
-        """Whether a thread that is mirrored was deleted in the checkpointer."""
+        """Whether a mirrored thread was deleted in the checkpointer."""
         thread = thread_named(self._store, name)
         if name in running or thread in heads:
             return False
         return lists_all_threads(self._saver) or not await has_thread(self._saver, thread)
 
     async def still_there(self, rows: Sequence[Waiting], running: Collection[str]) -> tuple[Waiting, ...]:
-        """Those of some rows whose threads were not deleted in the checkpointer."""
+        """Return the rows whose threads still exist in the checkpointer."""
         heads = await thread_heads(self._saver)
         gone = [await self._is_gone(row.thread.info.thread_id, heads, running) for row in rows]
         return tuple(row for row, is_gone in zip(rows, gone, strict=True) if not is_gone)
@@ -122,11 +122,11 @@ class ThreadListing:
         running: Collection[str] = (),
         on_progress: Callable[[int, int], object] = lambda done, total: None,
     ) -> None:
-        """Mirror the threads that wait for a human; one that did not is asked again once it has moved.
+        """Mirror the threads that wait for a person; the others are checked again when they have moved.
 
         Args:
             running: as for `page`.
-            on_progress: called with how many of how many threads that have moved were asked.
+            on_progress: called with the number of moved threads checked and the number of all.
         """
         store = self._store
         heads = await thread_heads(self._saver)
@@ -146,7 +146,7 @@ class ThreadListing:
                     with self._lend(name) as mirror:
                         await mirror.sync(name)
                 except ThreadBusy:
-                    continue  # another process runs it, and mirrors it
+                    continue  # another process runs and mirrors it
             self._seen[name] = heads[name]
 
     async def _head_row(self, thread: str) -> ThreadSummary | None:
@@ -155,7 +155,7 @@ class ThreadListing:
 
 
 def listing_of(mirror: Mirror) -> ThreadListing:
-    """The threads of a graph, all of which one mirror is for."""
+    """Return the listing of a graph's threads, which share one mirror."""
     return ThreadListing(mirror.store, mirror.app.root.checkpointer, lambda thread: nullcontext(mirror))
 
 
@@ -166,11 +166,11 @@ def _name(row: ThreadSummary | str) -> str:
 def in_order(
     mirrored: Iterable[ThreadSummary], others: Iterator[tuple[int, str]]
 ) -> Iterator[ThreadSummary | str]:
-    """Threads that are mirrored up to their heads, and the names of others between them.
+    """Merge mirrored threads with the names of others, the last changed first.
 
     Args:
-        mirrored: the last changed first, about to the second.
-        others: the last changed first, each with when that was, in microseconds since the epoch.
+        mirrored: the last changed first, to about a second.
+        others: the last changed first, each with its time in microseconds since the epoch.
     """
     since: int | None = None
     other = next(others, None)
@@ -186,13 +186,13 @@ def in_order(
 
 
 async def head_row(mirror: Mirror, thread: str) -> ThreadSummary | None:
-    """A thread as its newest checkpoint tells it; None where it has no step yet."""
+    """Return a thread's row, made of its newest checkpoint; None if it has no step yet."""
     saved = await mirror.app.state(config_of(thread))
     if saved is None or is_no_step(None, saved):
         return None
     if saved.source == "fork" and mirror.store.info(thread) is not None:
         before = await mirror.app.state(config_of(thread, saved.parent))
-        if is_no_step(before, saved):  # a fork has begun with it: the thread itself is as it was
+        if is_no_step(before, saved):  # a fork starts with it: the thread itself has not changed
             rows = all_threads(mirror.store, thread)
             return next((row for row in rows if row.info.thread_id == thread), None)
     session = mirror.new(thread)
@@ -203,7 +203,7 @@ async def head_row(mirror: Mirror, thread: str) -> ThreadSummary | None:
 
 
 def moment_of(checkpoint: str) -> int:
-    """When a checkpoint was made, by its id, in microseconds since the epoch; 0 where it does not tell."""
+    """Return a checkpoint's time from its id, in microseconds since the epoch; 0 if the id has none."""
     try:
         high, middle, low = checkpoint.split("-")[:3]
         ticks = int(high, 16) << 28 | int(middle, 16) << 12 | int(low, 16) & 0xFFF

@@ -16,11 +16,11 @@ from langgraph.pregel._messages import StreamMessagesHandler
 
 
 def message_handlers(on_part: Callable[[Any], None], *, streams: bool | None) -> list[BaseCallbackHandler]:
-    """The callback handlers of a run that tell what its models write.
+    """Return the callback handlers that report what a run's models write.
 
     Args:
-        on_part: gets each message, as in LangGraph's stream mode `messages`.
-        streams: True lets all models stream, False tells nothing, None leaves it to the graph.
+        on_part: called with each message, as in LangGraph's stream mode `messages`.
+        streams: True lets all models stream, False reports nothing, None leaves it to the graph.
     """
     if streams is None:
         return [_Listener(on_part)]
@@ -28,7 +28,7 @@ def message_handlers(on_part: Callable[[Any], None], *, streams: bool | None) ->
 
 
 class _Listener(BaseCallbackHandler):
-    """Passes on what models write as they write it, and what they wrote at once."""
+    """Reports model replies, streamed or not."""
 
     run_inline = True
 
@@ -36,15 +36,15 @@ class _Listener(BaseCallbackHandler):
         self._messages = StreamMessagesHandler(on_part, subgraphs=True)
 
     def on_chat_model_start(self, *given: Any, **options: Any) -> None:
-        """A model is called."""
+        """Note that a model is called."""
         self._messages.on_chat_model_start(*given, **options)
 
     def on_llm_new_token(self, *given: Any, **options: Any) -> None:
-        """A model has written a part of its reply."""
+        """Report a part of a model's reply."""
         self._messages.on_llm_new_token(*given, **options)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **options: Any) -> None:
-        """A model has written its reply; what has no id yet keeps none."""
+        """Report a whole reply, unless a message in it has no id: LangGraph's handler would give it one."""
         known = [each.message for some in response.generations for each in some if hasattr(each, "message")]
         if all(message.id is not None for message in known):
             self._messages.on_llm_end(response, run_id=run_id, **options)
@@ -52,5 +52,5 @@ class _Listener(BaseCallbackHandler):
             self._messages.metadata.pop(run_id, None)
 
     def on_llm_error(self, *given: Any, **options: Any) -> None:
-        """A model has failed."""
+        """Forget a call whose model failed."""
         self._messages.on_llm_error(*given, **options)

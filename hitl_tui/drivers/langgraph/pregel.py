@@ -1,7 +1,7 @@
-"""A compiled LangGraph graph as the driver runs and reads it: in one way, whether it is sync or async.
+"""Runs and reads a compiled LangGraph graph, with one interface for sync and async graphs.
 
-A graph runs by its sync methods in a thread of its own, so that nodes that block hold nobody up; one that
-has nodes or a checkpointer that are async alone runs by its async ones, on the engine's loop.
+A graph runs by its sync methods in its own OS thread, so that blocking nodes block nothing else.  If a node
+or the checkpointer is async only, it runs by its async methods, on the engine's loop.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ MODES: Final = ("checkpoints", "tasks", "messages", "custom")
 
 
 class TaskRun(NamedTuple):
-    """What a superstep runs, or ran: of a checkpoint the tasks that come next.
+    """One task of a superstep: a checkpoint holds those that come next.
 
     `pushed` says that a `Send` made it; `result` are its writes by channel, None while there are none;
-    `state` is the config or the snapshot of the subgraph that it runs; `answers` how many it was given, where
-    the ids of its interrupts don't tell them apart.
+    `state` is the config or the snapshot of the subgraph that it runs; `answers` counts its answers, if its
+    interrupts share one id.
     """
 
     id: str
@@ -95,19 +95,19 @@ class TaskRun(NamedTuple):
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it has yet to run to its end."""
+        """Whether the task has not finished."""
         return self.result is None
 
 
 class Saved(NamedTuple):
-    """One checkpoint of theirs.
+    """One LangGraph checkpoint.
 
     Args:
-        id, parent: checkpoint ids; `parent` is "" for the first.
-        values: the state by channels; of a graph whose state is one value, that of `OUTPUT`.
+        id, parent: checkpoint ids; `parent` is "" for the first one.
+        values: the state by channel; for a graph whose state is one value, `OUTPUT` alone.
         source: "input", "loop", "update" or "fork".
         at: microseconds since the epoch.
-        step: its number as LangGraph counts, -1 for the first input.
+        step: LangGraph's number for it, -1 for the first input.
     """
 
     id: str
@@ -120,12 +120,12 @@ class Saved(NamedTuple):
 
     @property
     def next(self) -> tuple[str, ...]:
-        """The names of the nodes that run next, each once."""
+        """The names of the next nodes, each once."""
         return tuple(dict.fromkeys(task.name for task in self.tasks))
 
 
 def config_of(thread: str, checkpoint: str = "", ns: str = "") -> Config:
-    """The config of a thread of theirs, at its newest checkpoint or pinned to one."""
+    """Return the config of a LangGraph thread, at its newest checkpoint or pinned to one."""
     configurable = {"thread_id": thread, "checkpoint_ns": ns}
     if checkpoint:
         configurable["checkpoint_id"] = checkpoint
@@ -133,12 +133,12 @@ def config_of(thread: str, checkpoint: str = "", ns: str = "") -> Config:
 
 
 def checkpoint_of(config: Mapping[str, Any] | None) -> str:
-    """The checkpoint id in a config, "" where it has none."""
+    """Return the checkpoint id in a config, "" if it has none."""
     return str((config or {}).get("configurable", {}).get("checkpoint_id") or "")
 
 
 def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
-    """A checkpoint as `get_state` and the history give it; None where there is none.
+    """Convert a snapshot from `get_state` or the history; None if there is no checkpoint.
 
     Args:
         single: its state is one value (see `App.single`).
@@ -166,12 +166,12 @@ def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
 
 
 def given_to(graph: Graph, update: Mapping[str, Any]) -> Any:
-    """What `update_state` is given for values by channel: of a graph whose state is one value, that."""
+    """Return the argument for `update_state`: the values by channel, or the one value that is the state."""
     return update[OUTPUT] if isinstance(graph.stream_channels_asis, str) else dict(update)
 
 
 def _default_recursion_limit() -> int:
-    """Supersteps of one run of a graph that says nothing else."""
+    """Return how many supersteps one run may take if the graph sets no limit."""
     try:
         return int(import_module("langgraph._internal._config").DEFAULT_RECURSION_LIMIT)
     except (ImportError, AttributeError):
@@ -179,7 +179,7 @@ def _default_recursion_limit() -> int:
 
 
 def going_to(values: Any, goto: Sequence[Goto]) -> Any:
-    """What `update_state` gets for values after a node that chose its route by a `Command`."""
+    """Return the argument for `update_state` after a node that chose its route by a `Command`."""
     from langgraph.types import Command
 
     return Command(update=values, goto=list(goto)) if goto else values
@@ -190,11 +190,11 @@ def _by_channel(value: Any) -> dict[str, Any] | None:
 
 
 def saved_of_event(data: Mapping[str, Any], at: int, *, single: bool = False) -> Saved:
-    """A checkpoint as the stream tells it, before any of its tasks has run.
+    """Convert a streamed checkpoint, before any of its tasks has run.
 
     Args:
         single: as for `saved_of`.
-        at: when it was told, in microseconds since the epoch.
+        at: when it was streamed, in microseconds since the epoch.
     """
     tasks = tuple(TaskRun(task["id"], task["name"], False, state=task.get("state")) for task in data["tasks"])
     metadata = data["metadata"] or {}
@@ -205,7 +205,7 @@ def saved_of_event(data: Mapping[str, Any], at: int, *, single: bool = False) ->
 
 
 def result_of_event(result: Any, *, single: bool = False) -> Any:
-    """What a task has written, by channels, as the stream tells it; None where it wrote nothing.
+    """Return a streamed task's writes by channel, None if it wrote nothing.
 
     Args:
         single: as for `saved_of`.
@@ -217,7 +217,7 @@ def result_of_event(result: Any, *, single: bool = False) -> Any:
 
 
 def microseconds(stamp: str | None) -> int:
-    """An ISO time as microseconds since the epoch; 0 where it is none."""
+    """Convert an ISO time to microseconds since the epoch; 0 if it is invalid."""
     try:
         return round(datetime.fromisoformat(stamp or "").timestamp() * 1_000_000)
     except ValueError:
@@ -225,7 +225,7 @@ def microseconds(stamp: str | None) -> int:
 
 
 def is_async_only(app: Graph) -> bool:
-    """Whether some node, or a node of a graph inside, can only be awaited."""
+    """Whether a node of the graph or of a subgraph is async only."""
     if any(_awaits(node.bound) for node in app.nodes.values()):
         return True
     return any(is_async_only(inner) for _, inner in app.get_subgraphs())
@@ -239,39 +239,39 @@ def _awaits(bound: Any) -> bool:
 
 
 class _AwaitedAlone:
-    """Stands where something has no `func` of its own, as a graph inside."""
+    """A placeholder for objects without `func`, such as a subgraph."""
 
 
 class Dropped(BaseException):
-    """What runs is given up; nothing of theirs catches it."""
+    """Ends a dropped run; LangGraph does not catch it."""
 
 
 def _run_control() -> Callable[[], Any]:
-    """What makes that by which a run is told to stop, of LangGraph 1.2 and newer."""
+    """Return the class by which a run is asked to stop, in LangGraph 1.2 and newer."""
     from langgraph.runtime import RunControl
 
     return RunControl
 
 
 def is_drained(error: BaseException) -> bool:
-    """Whether a run ended since it was asked to stop."""
+    """Whether a run ended because it was asked to stop."""
     return type(error).__name__ == "GraphDrained"
 
 
 class App:
-    """A compiled graph with its checkpointer attached, run and read in the one way that fits both.
+    """Runs and reads a compiled graph that has a checkpointer.
 
     Args:
         graph: the compiled graph.
-        streams: True lets all its models stream, False tells nothing of what they write; None leaves it to
-            the graph. On a server they stream unless it is False.
+        streams: True lets all its models stream, False reports nothing of what they write; None leaves it to
+            the graph. On a LangGraph server they stream unless it is False.
 
     Attributes:
-        graph: it, or the subgraph of it that is looked into.
-        root: the graph itself: what runs, also where a subgraph is looked into.
+        graph: the graph, or the subgraph that is viewed.
+        root: the outermost graph, which is what runs even if a subgraph is viewed.
         ns: the namespace of the subgraph's checkpoints, "" for the graph itself.
-        carried: what the newest superstep has left for the next one.
-        newest: the newest checkpoint that was read after a superstep; no node has seen its values.
+        carried: values that the newest superstep left for the next one.
+        newest: the newest checkpoint read after a superstep; no node has had access to its values.
     """
 
     def __init__(self, graph: Graph, *, streams: bool | None = None) -> None:
@@ -304,7 +304,7 @@ class App:
         self._forget_run()
 
     def _forget_run(self) -> None:
-        """Begin with no run: nothing of it is shared with another one of the graph."""
+        """Reset the state of the current run, which copies must not share."""
         self._threads = _KeptThreads()
         self._control: Any = None
         self._stops: InnerStops | None = None
@@ -316,13 +316,13 @@ class App:
         self.newest: Saved | None = None
 
     def copy_for_run(self) -> App:
-        """The same graph, to be run beside this one."""
+        """Return a copy that can run at the same time as this one."""
         other = copy.copy(self)
         other._forget_run()
         return other
 
     def inside(self, node: str, ns: str) -> App:
-        """The subgraph of a node, as one of its tasks runs it.
+        """Return an `App` for the subgraph that a node's task runs.
 
         Args:
             ns: the namespace of the task's checkpoints.
@@ -334,7 +334,7 @@ class App:
         return inner
 
     def _at(self, config: Config) -> Config:
-        """A config of the thread, in the namespace that is looked into."""
+        """Return a config of the thread, in the viewed namespace."""
         return {"configurable": {**config["configurable"], "checkpoint_ns": self.ns}} if self.ns else config
 
     @property
@@ -343,7 +343,7 @@ class App:
         return bool(self.graph.interrupt_before_nodes or self.graph.interrupt_after_nodes)
 
     async def state(self, config: Config, *, subgraphs: bool = False) -> Saved | None:
-        """The newest checkpoint, or the one that the config names; None where there is none."""
+        """Return the newest checkpoint, or the one that the config names; None if there is none."""
         snapshot = await self.snapshot(config, subgraphs=subgraphs)
         saved = saved_of(snapshot, single=self.single)
         told = _IDS_COUNT_ANSWERS or not isinstance(self.root.checkpointer, BaseCheckpointSaver)
@@ -353,9 +353,9 @@ class App:
         return saved._replace(tasks=tuple(as_written(task, writes) for task in saved.tasks))
 
     async def head(self, thread: str) -> str:
-        """The id of a thread's newest checkpoint, "" where it has none."""
+        """Return the id of a thread's newest checkpoint, "" if it has none."""
         saver = self.root.checkpointer
-        if not isinstance(saver, BaseCheckpointSaver):  # it is on a server
+        if not isinstance(saver, BaseCheckpointSaver):  # it is on a LangGraph server
             saved = await self.state(config_of(thread))
             return saved.id if saved else ""
         kinds = {kind.__name__ for kind in type(saver).__mro__}
@@ -377,7 +377,7 @@ class App:
         return newest
 
     async def saved(self, thread: str, checkpoint: str) -> Saved | None:
-        """A checkpoint as the checkpointer keeps it; what its tasks have written may be missing."""
+        """Return a stored checkpoint; its tasks' writes may be missing."""
         config = config_of(thread, checkpoint)
         if self.is_async:
             return saved_of(await self.snapshot(config), single=self.single)
@@ -391,7 +391,7 @@ class App:
         return saved
 
     async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
-        """What tasks of a checkpoint have written since."""
+        """Return what the tasks of a checkpoint have written."""
         saver = self.root.checkpointer
         if self.is_async:
             saved = await on_loop_of(saver, saver.aget_tuple(config))
@@ -400,14 +400,14 @@ class App:
         return list(saved.pending_writes or ()) if saved else []
 
     async def snapshot(self, config: Config, *, subgraphs: bool = False) -> Snapshot:
-        """As `get_state`."""
+        """Return a snapshot, as `get_state` does."""
         config = self._at(config)
         if self.is_async:
             return await self._there(self.root.aget_state(config, subgraphs=subgraphs))
         return await self.call(lambda: self.root.get_state(config, subgraphs=subgraphs))
 
     async def history(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Saved]:
-        """Checkpoints of a thread, newest first."""
+        """Return the checkpoints of a thread, newest first."""
         config = config_of(thread, ns=self.ns)
         bound: Any = config_of(thread, before, self.ns) if before else None
         if self.is_async:
@@ -421,12 +421,12 @@ class App:
 
     @property
     def recursion_limit(self) -> int:
-        """How many supersteps one run of the graph may take."""
+        """The number of supersteps that one run may take."""
         limit = (getattr(self.root, "config", None) or {}).get("recursion_limit")
         return limit if isinstance(limit, int) else _default_recursion_limit()
 
     async def sends(self, config: Config) -> tuple[Send, ...]:
-        """The `Send`s that made tasks of a checkpoint; () where these can't be read, as on a server."""
+        """Return the `Send`s that made a checkpoint's tasks; () if they can't be read, as on a server."""
         saver, config = self.root.checkpointer, self._at(config)
         if not hasattr(saver, "get_tuple"):
             return ()
@@ -443,10 +443,10 @@ class App:
         as_node: str | None = None,
         goto: Sequence[Goto] = (),
     ) -> str:
-        """As `update_state`, by channel; gives the id of the new checkpoint.
+        """Do what `update_state` does, by channel; returns the id of the new checkpoint.
 
         Args:
-            goto: what comes next besides the nodes that `as_node` leads to.
+            goto: next nodes, in addition to those that `as_node` leads to.
         """
         config, values = self._at(config), going_to(given_to(self.graph, update), goto)
         if self.is_async:
@@ -476,12 +476,12 @@ class App:
     def run(
         self, given: Any, config: Config, on_part: OnPart, *, leg: Leg, into: bool = False, **options: Any
     ) -> None:
-        """Run the graph until it stops, in this thread; of a subgraph at most one superstep.
+        """Run the graph in this OS thread until it stops; run at most one superstep of a subgraph.
 
         Args:
-            given: the input, a `Command`, or None to go on.
-            on_part: gets the parts of the run, in its threads; an error that it raises stops the run.
-            leg: which part of a longer run it is.
+            given: the input, a `Command`, or None to continue.
+            on_part: called with parts of the run, in its OS threads; an error that it raises stops the run.
+            leg: the part of a longer run.
             into: stop in each subgraph before its first node.
             options: of `Pregel.stream`, as `interrupt_after`.
         """
@@ -501,7 +501,7 @@ class App:
         finally:
             try:
                 self._finish()
-            except Dropped:  # it came before that could begin
+            except Dropped:  # it came before the run started
                 self._finish()
             self.was_quick = time.perf_counter() - begun < _QUICK
 
@@ -525,16 +525,16 @@ class App:
         return (config if self._tap is None else self._tap(config, on_part)), on_part, options
 
     def drain(self) -> None:
-        """Let what runs stop at the end of the superstep that a graph inside is at, too."""
+        """Stop the run at the end of the current superstep, also inside a subgraph."""
         if self._stops is not None:
             self._stops.all = True
         if self._control is not None:
             self._control.request_drain("paused")
 
     def drop(self) -> None:
-        """Give up what runs: it ends once it is back in Python, before it saves anything more.
+        """Drop the run: it ends as soon as it runs Python code, before it saves anything more.
 
-        What runs on a server is cancelled there.
+        A run on a LangGraph server is cancelled there.
         """
         if self._at_work is not None and self._thread and hasattr(self.root, "cancel"):
             self._worker.submit(partial(self.root.cancel, self._thread))
@@ -545,10 +545,10 @@ class App:
                 _raise_in(self._at_work, Dropped)
 
     def _finish(self) -> None:
-        """Say that nothing runs any more; an end that was asked for too late is raised here, and is over.
+        """Note that nothing runs any more; a drop that came too late is raised and handled here.
 
-        It can't be taken back: the flag that the interpreter sets for it would stay, and Python 3.11 then
-        never gets beyond the first line of a function that is profiled.
+        It can't be revoked: the interpreter's flag for it would stay set, and Python 3.11 would never get
+        past the first line of a profiled function.
         """
         while True:
             try:
@@ -561,16 +561,16 @@ class App:
                 continue
 
     async def call(self, work: Callable[[], R]) -> R:
-        """Do something in the thread of the graph."""
+        """Call a function in the graph's OS thread."""
         return await asyncio.wrap_future(self._worker.submit(work))
 
     def close(self) -> None:
-        """Let its threads end once they have done what they do, and that which all apart from it share."""
+        """Let its OS threads end after their current task, and the thread that all its copies share."""
         self._worker.close()
         self.end_threads()
 
     def end_threads(self) -> None:
-        """Let the threads of its runs end once they have done what they do."""
+        """Let the OS threads of its runs end after their current task."""
         self._threads.close()
 
 
@@ -579,14 +579,14 @@ def _id_of(saved: Any) -> str:
 
 
 def _head_in_sqlite(saver: Any, thread: str, ns: str) -> str:
-    """The id of a thread's newest checkpoint, without its values."""
+    """Return the id of a thread's newest checkpoint without reading its values."""
     with saver.cursor(transaction=False) as cursor:
         row = cursor.execute(_HEAD, (thread, ns)).fetchone()
     return str(row[0]) if row else ""
 
 
 def as_written(task: TaskRun, writes: Iterable[tuple[str, str, Any]]) -> TaskRun:
-    """A task by its writes: LangGraph 1.0 takes one that was answered for finished, though it asks again."""
+    """Correct a task by its writes: in LangGraph 1.0 an answered task that asks again counts as finished."""
     own = [(channel, value) for task_id, channel, value in writes if task_id == task.id]
     given = [len(value) if isinstance(value, list) else 1 for channel, value in own if channel == _RESUME]
     finished = any(channel not in (_RESUME, "__interrupt__", "__error__") for channel, _ in own)
@@ -609,7 +609,7 @@ async def _listed(items: AsyncIterable[R]) -> list[R]:
 
 
 def is_async_saver(saver: Any) -> bool:
-    """Whether a checkpointer can only be awaited."""
+    """Whether a checkpointer is async only."""
     kind = type(saver)
     return kind.__name__.startswith("Async") or (
         isinstance(saver, BaseCheckpointSaver) and kind.get_tuple is BaseCheckpointSaver.get_tuple
@@ -617,7 +617,7 @@ def is_async_saver(saver: Any) -> bool:
 
 
 async def on_loop_of(saver: Any, work: Coroutine[Any, Any, R]) -> R:
-    """Await something on the event loop that a checkpointer belongs to: its locks and connections do."""
+    """Await something on the event loop to which the checkpointer's locks and connections belong."""
     loop = getattr(saver, "loop", None)
     if loop is None or loop is asyncio.get_running_loop() or not loop.is_running():
         return await work
@@ -632,15 +632,15 @@ async def on_loop_of(saver: Any, work: Coroutine[Any, Any, R]) -> R:
     try:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
     except asyncio.CancelledError:
-        await asyncio.to_thread(ended.wait, _PATIENCE)  # what was given up may still write
+        await asyncio.to_thread(ended.wait, _PATIENCE)  # a dropped run may still write
         raise
 
 
 class AwaitedSaver(BaseCheckpointSaver[Any]):
-    """A checkpointer that can't be awaited, for a graph that can't be run otherwise.
+    """Wraps a sync-only checkpointer for a graph that must run async.
 
     Args:
-        saver: it; what it does is done in other threads.
+        saver: the checkpointer; its calls run in other OS threads.
     """
 
     def __init__(self, saver: Any) -> None:
@@ -691,15 +691,15 @@ class AwaitedSaver(BaseCheckpointSaver[Any]):
 
 
 def _raise_in(ident: int, error: type[BaseException]) -> None:
-    """Raise an error in a thread once it runs Python code again."""
+    """Raise an error in an OS thread as soon as it runs Python code again."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error))
 
 
 def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, OnPart], Config] | None:
-    """Return a function that makes a run report its parts at once, as to a graph around it; or None.
+    """Return a function that makes a run report its parts at once, as to a parent graph; or None.
 
-    Modes of `stream` would do the same, but for messages and custom text they hand each superstep to another
-    thread, which takes a quick one half as long again.
+    The modes of `stream` would do the same.  But for messages and custom text they run each superstep in
+    another OS thread, which makes a quick one take half as long again.
 
     Args:
         streams: as for `App`.
@@ -714,7 +714,7 @@ def _tap_of(graph: Graph, streams: bool | None) -> Callable[[Config, OnPart], Co
         from hitl_tui.drivers.langgraph.model_streams import message_handlers
     except ImportError:
         return None
-    if not isinstance(graph, Pregel):  # it runs on a server
+    if not isinstance(graph, Pregel):  # it runs on a LangGraph server
         return None
 
     def tap(config: Config, on_part: OnPart) -> Config:
@@ -735,9 +735,9 @@ _LENT: ContextVar[Executor | None] = ContextVar("threads that are lent to a run"
 
 
 class _KeptThreads:
-    """Threads for one run of a graph after the other; they begin with the first one that needs any.
+    """OS threads that the runs of a graph use one after the other; they start when one is first needed.
 
-    LangGraph begins two of its own for each run, which take a fifth of a quick superstep.
+    LangGraph starts two for each run, which takes a fifth of a quick superstep.
     """
 
     def __init__(self) -> None:
@@ -746,7 +746,7 @@ class _KeptThreads:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let the run that begins in this context take them, and no other one meanwhile."""
+        """Lend the threads to the run that starts in this context, and to no other."""
         _take_lent_threads()
         try:
             executor = self._idle.pop()
@@ -756,7 +756,7 @@ class _KeptThreads:
         try:
             yield
         except BaseException:
-            executor.shutdown(wait=False)  # what was given up may hold some of them for good
+            executor.shutdown(wait=False)  # a dropped run may occupy some of them for good
             raise
         else:
             self._idle.append(executor)
@@ -764,15 +764,15 @@ class _KeptThreads:
             _LENT.reset(token)
 
     def close(self) -> None:
-        """Let them end once they have done what they do."""
+        """Let the threads end after their current task."""
         while self._idle:
             self._idle.pop().shutdown(wait=False)
 
 
 def _take_lent_threads() -> None:
-    """Replace the function by which a LangGraph run starts threads: it takes those that are lent to it.
+    """Replace the function by which a LangGraph run starts OS threads, so that it takes those lent to it.
 
-    Elsewhere, and in a graph inside the run, LangGraph starts its own.
+    Other runs, and subgraphs, still start their own.
     """
     replace_function(EXECUTOR, _lent_or)
 
@@ -785,14 +785,14 @@ def _lent_or(begin: Any) -> Any:
             with begin(config) as executor:
                 yield executor
             return
-        _LENT.set(None)  # a graph inside would wait for threads that wait for it
+        _LENT.set(None)  # a subgraph would wait for threads that wait for it
         yield lent
 
     return executor_of
 
 
 class _Worker:
-    """A thread that does one thing after the other; it begins with the first and keeps no process alive."""
+    """An OS thread that runs tasks one by one; it starts with the first and keeps no process alive."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
@@ -813,7 +813,7 @@ class _Worker:
                 continue
             try:
                 result = work()
-            except BaseException as error:  # whatever it is, it is for whoever waits
+            except BaseException as error:  # any error goes to the caller, who waits for it
                 future.set_exception(error)
             else:
                 future.set_result(result)

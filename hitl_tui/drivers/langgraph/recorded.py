@@ -1,7 +1,7 @@
-"""A graph of LangGraph as its checkpoints alone tell it: for looking at threads whose code isn't there.
+"""Reconstructs a LangGraph graph from its checkpoints, to view threads whose code is missing.
 
-Nodes, channels and the edges that were taken are read from the rows; no row is written, and nothing that
-one names is imported (see `strict`).
+Nodes, channels and taken edges are read from the rows.  No row is written, and nothing that a row names is
+imported (see `strict`).
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ _WITH_PATHS: Final = "CREATE TEMP VIEW writes AS SELECT *, '' AS task_path FROM 
 
 
 class Checkpoints:
-    """A SQLite file of LangGraph's checkpointer, read only.
+    """A SQLite file of LangGraph's checkpointer, opened read-only.
 
     Attributes:
-        saver: a checkpointer of LangGraph over it.
+        saver: a LangGraph checkpointer on the file.
 
     Raises:
         UsageError: the package for it is missing.
         NoSuchStore: there is no such file.
-        StoreUnusable: it can't be opened, or isn't such a file.
+        StoreUnusable: the file can't be opened, or has another format.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,24 +94,24 @@ class Checkpoints:
             )
         self._connection = connection
         self._has_paths = "task_path" in columns
-        if not self._has_paths:  # an older checkpointer has written it, and this one asks for the column
+        if not self._has_paths:  # an older checkpointer wrote the file, and this one queries the column
             connection.execute(_WITH_PATHS)
         self._serializer = StrictSerializer()
         self.saver = SqliteSaver(connection, serde=self._serializer)
         self.saver.jsonplus_serde = self._serializer  # type: ignore[assignment]
-        self.saver.is_setup = True  # or it would make its tables
+        self.saver.is_setup = True  # otherwise it would create its tables
 
     def graph(self, thread: str) -> Pregel[Any, Any, Any, Any]:
-        """A thread's graph as its checkpoints tell it; its nodes run nothing."""
+        """Return the graph of a thread, reconstructed from its checkpoints; its nodes do nothing."""
         return _graph(self._facts(thread), self.saver)
 
     def asked(self) -> set[tuple[str, str]]:
-        """The threads and checkpoints at which a node has asked something, answered or not."""
+        """Return the threads and checkpoints at which a node has asked something, answered or not."""
         return {(str(thread), str(checkpoint)) for thread, checkpoint in self._connection.execute(_ASKED)}
 
     @property
     def oldest(self) -> str:
-        """The id of the oldest checkpoint, which tells this file from another that had its name before."""
+        """Return the oldest checkpoint's id, which tells this file from an earlier one of its name."""
         row = self._connection.execute("SELECT min(checkpoint_id) FROM checkpoints").fetchone()
         return str(row[0] or "")
 
@@ -141,7 +141,7 @@ class Checkpoints:
         return _Facts(sorted(nodes), triggers, channels, {edge for edge in edges if all(edge)})
 
     def _edges(self, thread: str) -> set[tuple[str, str]]:
-        """The edges that were taken, as the paths of tasks tell them."""
+        """Return the edges that were taken, derived from the paths of tasks."""
         read = self._serializer.loads_typed
         edges: set[tuple[str, str]] = set()
         for path, channel in self._connection.execute(_TAKEN, (thread,)):
@@ -156,7 +156,7 @@ class Checkpoints:
 
 
 class _Facts(NamedTuple):
-    """What the rows of a thread tell of its graph."""
+    """What the rows of a thread reveal about its graph."""
 
     nodes: list[str]
     triggers: dict[str, set[str]]
@@ -165,7 +165,7 @@ class _Facts(NamedTuple):
 
 
 def _node_of(path: str) -> str:
-    """The node of a task's path, "" for one that a `Send` made."""
+    """Return the node in a task's path, "" for a task that a `Send` made."""
     return path.removeprefix(_PULLED).partition(",")[0] if path.startswith(_PULLED) else ""
 
 
@@ -182,7 +182,7 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
     from langgraph.types import Send
 
     class Recorded(Pregel[Any, Any, Any, Any]):
-        """Draws the edges that were taken."""
+        """A graph that draws only the edges that were taken."""
 
         def get_graph(self, *_given: Any, **_options: Any) -> Graph:
             drawn = Graph()
@@ -233,11 +233,11 @@ def _graph(facts: _Facts, saver: Any) -> Pregel[Any, Any, Any, Any]:
 
 
 def unknown_channel() -> Any:
-    """A channel whose operator nobody tells."""
+    """A channel whose operator is unknown."""
     from langgraph.channels import AnyValue
 
-    class unknown(AnyValue[Any]):  # noqa: N801 - it is what the screen calls its reducer
-        """Holds what was there last, of several values that were written at once, too."""
+    class unknown(AnyValue[Any]):  # noqa: N801 - screens show it as the reducer's name
+        """A channel that keeps the last value, also if several were written at once."""
 
     return unknown(Any)
 

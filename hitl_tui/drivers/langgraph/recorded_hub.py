@@ -1,4 +1,4 @@
-"""The hub of a file of checkpoints: lists what is in it, and mirrors a thread once somebody looks at it."""
+"""The hub of a checkpoint file: lists its threads, and mirrors a thread when somebody views it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class RecordedThreads:
-    """The threads of a file, each on the graph that its rows tell, and their mirror.
+    """The threads of a file and their mirrors, each with a graph reconstructed from its rows.
 
     Attributes:
-        listing: they, page by page.
+        listing: the threads, page by page.
 
     Args:
         checkpoints: the file.
-        store: where they are mirrored.
+        store: the mirror of the threads.
     """
 
     def __init__(self, checkpoints: Checkpoints, store: Store) -> None:
@@ -47,7 +47,7 @@ class RecordedThreads:
         self.listing = ThreadListing(store, checkpoints.saver, self._lend, checkpoints.asked)
 
     async def sync(self, name: str) -> bool:
-        """Bring the mirror of one thread up to date, of theirs or of a line of it; False where none is."""
+        """Bring the mirror of a LangGraph thread or one of its lines up to date; False if there is none."""
         thread = thread_named(self._store, name)
         head = (await thread_heads(self._checkpoints.saver)).get(thread)
         if head is None:
@@ -56,10 +56,10 @@ class RecordedThreads:
         return True
 
     async def sync_all(self, on_progress: Callable[[int, int], object]) -> None:
-        """Bring the mirror of every thread that has moved up to date.
+        """Bring the mirror of every moved thread up to date.
 
         Args:
-            on_progress: called with how many of how many threads are done.
+            on_progress: called with the number of threads done and the number of all.
         """
         await self._sync(await thread_heads(self._checkpoints.saver), on_progress)
 
@@ -73,12 +73,12 @@ class RecordedThreads:
                 await mirror.sync(thread)
 
     async def compare(self, name: str) -> tuple[Mismatch, ...]:
-        """What of a thread that is mirrored is not as the file has it.
+        """Return the differences between a mirrored thread and the file.
 
-        A thread of a subgraph's run is not compared: a file does not tell which graph it is.
+        A subgraph's thread is not compared: a file does not say which graph it belongs to.
 
         Raises:
-            UsageError: it is such a thread.
+            UsageError: it is a subgraph's thread.
             UnknownThread: it is not mirrored.
         """
         info = self._store.info(name)
@@ -88,14 +88,14 @@ class RecordedThreads:
             return await compare(mirror, name)
 
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
-        """See `Hub.sizes`; as the file keeps them."""
+        """See `Hub.sizes`; measured in the file."""
         saver = self._checkpoints.saver
         return tuple(await sizes_of(saver, self._store, watch=watch)), await space_of(saver)
 
     async def long_thread(self, thread: str) -> tuple[Mirror, Window] | None:
-        """What mirrors a thread of theirs, and the window on its newest page; None where it needs none.
+        """Return a LangGraph thread's mirror and its newest page; None if the thread needs no page.
 
-        The mirror's graph is for whoever takes it to close.
+        The caller must close the mirror's graph.
         """
         if thread not in await thread_heads(self._checkpoints.saver):
             return None
@@ -119,10 +119,10 @@ class RecordedThreads:
 
 
 class RecordedHub(LocalHub):
-    """Drivers of the threads of a file of checkpoints, whose graph isn't there.
+    """Drivers of the threads of a checkpoint file whose graph is missing.
 
     Args:
-        threads: of the file.
+        threads: the threads of the file.
         given: as for `LocalHub`.
     """
 
@@ -141,7 +141,7 @@ class RecordedHub(LocalHub):
         *,
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
-        """See `Hub.threads`; those that nobody has looked at here, too, but among what waits."""
+        """See `Hub.threads`; includes threads not opened here yet, except in the queue."""
         if within or waiting:
             return await super().threads(query, limit, after, within, waiting=waiting)
         return await self._recorded_threads.listing.page(query, limit, after, within)
@@ -153,10 +153,10 @@ class RecordedHub(LocalHub):
         return await listing.still_there(await super().waiting(limit), ())
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
-        """The driver of a thread, of theirs by its id or of a line of it.
+        """Open a LangGraph thread by its id, or one of its lines.
 
         Args:
-            at_once: a long thread is shown by its newest page while it is mirrored.
+            at_once: show the newest page of a long thread while it is mirrored.
 
         Raises:
             UnknownThread: there is no such thread.
@@ -188,7 +188,7 @@ class RecordedHub(LocalHub):
         return "a graph's store of items is not in the file of its checkpoints"
 
     async def close(self) -> tuple[str, ...]:
-        """See `LocalHub.close`; what is being mirrored is left where it is."""
+        """See `LocalHub.close`; mirroring stops where it is."""
         await asyncio.to_thread(self._mirroring.end)
         lost = await super().close()
         for mirror in self._lent_mirrors:

@@ -1,6 +1,6 @@
-"""What a run of a LangGraph graph gets besides its input: its context, and values of `configurable`.
+"""The context of a LangGraph run and its values of `configurable`.
 
-A thread keeps both as its context, the latter under `configurable`.
+A thread stores both as its context, the latter under `configurable`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _LANGGRAPHS: Final = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint
 
 
 def checked(app: Any, given: Any) -> Mapping[str, Any]:
-    """A context as a thread keeps it.
+    """Check a context and return it as a thread stores it.
 
     Args:
         app: the compiled graph.
 
     Raises:
-        UsageError: a field is missing, unknown or of a kind that the graph's context schema refuses; or a
-            value of `configurable` is LangGraph's own.
-        ValueRejected: something in it is no JSON.
+        UsageError: the graph's context schema refuses a field, or a required one is missing; or a value of
+            `configurable` is reserved by LangGraph.
+        ValueRejected: it contains something that is not JSON.
     """
     context = checked_context(given)
     configurable = context.get(CONFIGURABLE, {})
@@ -67,10 +67,10 @@ def checked(app: Any, given: Any) -> Mapping[str, Any]:
 def with_defaults(
     app: Any, defaults: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A context with defaults for what it does not give.
+    """Return a context completed with defaults.
 
     Args:
-        app: the compiled graph; of the defaults only fields of its context are taken.
+        app: the compiled graph; defaults that are no fields of its context are ignored.
         defaults: a `context` and values of `configurable`.
     """
     known = {field.name for field in context_fields(app)}
@@ -80,11 +80,11 @@ def with_defaults(
 
 
 def context_of(app: Any, kept: Mapping[str, Any]) -> Any:
-    """What a run gets as its context; where none was given, one of defaults, as a server makes it.
+    """Return the context for a run; if none was given, one made of defaults, as a LangGraph server does.
 
     Args:
         app: the compiled graph.
-        kept: the thread's context.
+        kept: the context that the thread stores.
     """
     schema, fields = getattr(app, "context_schema", None), fields_given(kept)
     if fields or schema is None:
@@ -93,12 +93,12 @@ def context_of(app: Any, kept: Mapping[str, Any]) -> Any:
 
 
 def configurable_of(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `configurable` that a thread keeps."""
+    """Return the values of `configurable` that a thread stores."""
     return dict(thaw(kept.get(CONFIGURABLE, {})))
 
 
 def context_fields(app: Any) -> tuple[ContextField, ...]:
-    """The fields of a graph's context, as its schema declares them; of a server's graph none is required."""
+    """Return the fields that a graph's context schema declares; none is required for a server's graph."""
     declared = getattr(app, "context_properties", None)
     if declared is not None:
         return tuple(
@@ -114,7 +114,7 @@ def context_fields(app: Any) -> tuple[ContextField, ...]:
 
 
 def _typed(value: Any) -> str:
-    """A default as it would be typed."""
+    """Return a default as a person would type it."""
     value = as_json(value)
     return "" if value is None else value if isinstance(value, str) else canonical(value).decode()
 
@@ -122,17 +122,17 @@ def _typed(value: Any) -> str:
 def _types(schema: Any) -> Mapping[str, Any]:
     try:
         return get_type_hints(schema)
-    except Exception:  # a name that is known to a type checker alone, or no schema
+    except Exception:  # a name that only a type checker knows, or no schema
         return {}
 
 
 def fields_given(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a thread's context, without `configurable`."""
+    """Return the fields of a thread's context, without `configurable`."""
     return {name: thaw(value) for name, value in context.items() if name != CONFIGURABLE}
 
 
 def _fields(schema: Any) -> dict[str, bool]:
-    """The fields of a context schema by name, each with whether it must be given."""
+    """Return the fields of a context schema by name, each with whether it is required."""
     if hasattr(schema, "model_fields"):
         return {name: field.is_required() for name, field in schema.model_fields.items()}
     if dataclasses.is_dataclass(schema):
@@ -142,6 +142,6 @@ def _fields(schema: Any) -> dict[str, bool]:
             for field in dataclasses.fields(schema)
             if field.init
         }
-    if hasattr(schema, "__required_keys__"):  # a `TypedDict`, which nobody checks
+    if hasattr(schema, "__required_keys__"):  # a `TypedDict`, which is never validated
         return dict.fromkeys(schema.__annotations__ | inspect.get_annotations(schema), False)
     return {}

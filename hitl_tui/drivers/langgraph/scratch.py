@@ -1,4 +1,4 @@
-"""A checkpointer for trying things out: it reads from another one and holds in memory what is written."""
+"""A checkpointer for trials: reads from another one and keeps new checkpoints in memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Key = tuple[str, str, str]
 
 
 class ScratchSaver(BaseCheckpointSaver[Any]):
-    """What `base` has, and on top of it what is written here; `base` itself is never written.
+    """The checkpoints of `base` plus those written here; `base` itself is never written.
 
-    Values come as `base` reads them from its storage, so that nobody's own objects are handed to a reducer or
-    a route.  It works in both ways of LangGraph's, sync and async, whichever `base` knows.
+    Values come as `base` reads them from its storage, so that a reducer or a route never gets objects in use
+    elsewhere.  It works sync and async, as far as `base` does.
     """
 
     def __init__(self, base: BaseCheckpointSaver[Any]) -> None:
@@ -32,11 +32,11 @@ class ScratchSaver(BaseCheckpointSaver[Any]):
 
     @property
     def config_specs(self) -> list[Any]:
-        """What a config may hold."""
+        """The fields that a config may have."""
         return self._base.config_specs
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """The version after one, as the base counts them."""
+        """Return the version after this one, as the base counts."""
         return self._base.get_next_version(current, channel)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

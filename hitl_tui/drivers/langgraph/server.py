@@ -1,6 +1,6 @@
-"""A graph on an Agent Server of LangGraph (or `langgraph dev`, aegra), with the surface of a compiled one.
+"""A graph on a LangGraph server (Agent Server, `langgraph dev`, aegra), with a compiled graph's interface.
 
-What the server does not tell is said to be unknown: reducers have no name.
+What the server does not report is shown as unknown: reducers have no name.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _THEIR_MODES: Final = {"messages": "messages-tuple"}
 
 
 class MadeRoom(NamedTuple):
-    """What was done so that a thread can be run.
+    """What was done on a server so that a thread can be run.
 
     Attributes:
-        ended: the ids of the runs that were ended or waited for.
-        known: those of all runs that were there then: what they save afterwards is what was waited for.
+        ended: the ids of the runs that were cancelled or awaited.
+        known: the ids of all runs at that time: checkpoints that they save later are expected.
     """
 
     ended: tuple[str, ...]
@@ -80,7 +80,7 @@ class MadeRoom(NamedTuple):
 
 
 class ServerNode:
-    """A node of a server's graph: what runs it stays there."""
+    """A node of a server's graph; its code stays on the server."""
 
     bound = None
     flat_writers = (None,)
@@ -89,10 +89,10 @@ class ServerNode:
 
 
 class ServerThreads:
-    """In the place of a checkpointer: the threads of one graph on its server.
+    """The threads of one graph on its server, used in place of a checkpointer.
 
     Attributes:
-        unreadable: threads whose state the server could not tell when they were listed last, and why.
+        unreadable: threads whose state the server could not read at the last listing, and why.
     """
 
     def __init__(self, client: Any, graph: str) -> None:
@@ -101,7 +101,7 @@ class ServerThreads:
         self.unreadable: dict[str, str] = {}
 
     def heads(self) -> Mapping[str, str]:
-        """The newest checkpoint of each thread, the thread that changed last first."""
+        """Return each thread's newest checkpoint, the thread that changed last first."""
         heads: dict[str, str] = {}
         self.unreadable = {}
         for row in self._rows():
@@ -111,7 +111,7 @@ class ServerThreads:
             except ServerRefused as error:
                 if not failed_there(error):
                     raise
-                # Its reducers fail on what was written: the other threads can be looked at all the same.
+                # Its reducers fail on the stored writes: the other threads can still be listed.
                 self.unreadable[thread] = error.message
                 continue
             if identity := (state.get("checkpoint") or {}).get("checkpoint_id"):
@@ -131,17 +131,17 @@ class ServerThreads:
 
 
 class ServerStore:
-    """The long-term store of a server, to be looked at."""
+    """The long-term store of a server, read-only."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def search(self, prefix: Sequence[str], *, limit: int, offset: int) -> list[Item]:
-        """As `BaseStore.search`."""
+        """Do what `BaseStore.search` does."""
         from langgraph.store.base import Item
 
         told = again_if_cut(lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset))
-        names = ("value", "key", "namespace", "created_at", "updated_at")  # aegra tells no times
+        names = ("value", "key", "namespace", "created_at", "updated_at")  # aegra reports no times
         return [Item(**{name: item.get(name) for name in names}) for item in told["items"]]
 
 
@@ -158,12 +158,12 @@ class _Drawn(NamedTuple):
 
 
 class ServerSubgraph:
-    """A graph inside one of a server: its picture and its channels.
+    """A subgraph of a server's graph: its drawing and its channels.
 
     Args:
-        drawn: all of the graph around it, with what is inside.
-        place: the nodes that lead to it, with ":" between them.
-        schemas: of all subgraphs, by the nodes that lead to them, with "|" between them.
+        drawn: the drawing of the whole outer graph, subgraphs included.
+        place: the path of nodes to it, separated by ":".
+        schemas: the schemas of all subgraphs by their paths of nodes, separated by "|".
     """
 
     checkpointer = None
@@ -212,14 +212,14 @@ _PLACE: Final = ("thread_id", "checkpoint_ns", "checkpoint_id")
 
 
 class ServerGraph:
-    """One graph of a server; runs go on when the connection is lost, and are joined again.
+    """One graph of a server; runs continue if the connection is lost, and are joined again.
 
     Args:
-        url: the server's.
-        assistant: an assistant's or a graph's id; "" for the only graph there.
+        url: the URL of the server.
+        assistant: the id of an assistant or a graph; "" for the only graph there.
 
     Raises:
-        UsageError: there is no such assistant, or it isn't plain which is meant.
+        UsageError: there is no such assistant, or several fit.
         HitlError: the server can't be reached, or refuses.
     """
 
@@ -250,7 +250,7 @@ class ServerGraph:
         self._can_resume_strictly = _can_resume_strictly(client, about)
         self.runs_through = is_aegra
         self.refusals = _AEGRA_CANT if is_aegra else {}
-        # Of an input that is null aegra makes a new one, and begins anew.
+        # aegra treats a null input as a new one, and starts from the beginning.
         self._going_on: Command[Any] | None = Command(resume={}) if is_aegra else None
         self.checkpointer: Any = ServerThreads(client, self.graph_id)
         self.store = ServerStore(client)
@@ -277,7 +277,7 @@ class ServerGraph:
         return self._drawn
 
     def get_subgraphs(self, **_options: Any) -> Iterator[tuple[str, Any]]:
-        """As `Pregel.get_subgraphs`; what is inside can be looked at and edited, not stepped through."""
+        """Do what `Pregel.get_subgraphs` does; subgraphs can be viewed and edited, not stepped through."""
         return iter(self._inside.items())
 
     def stream(
@@ -289,11 +289,11 @@ class ServerGraph:
         subgraphs: bool = False,
         **options: Any,
     ) -> Iterator[Any]:
-        """As `Pregel.stream` with `version="v2"`; a run that is under way is never doubled.
+        """Do what `Pregel.stream` with `version="v2"` does; never starts a second run of a running thread.
 
         Raises:
-            ServerBusy: the server runs the thread already.
-            RemoteException: the run has failed there.
+            ServerBusy: the server already runs the thread.
+            RemoteException: the run has failed on the server.
         """
         place = config["configurable"]
         given = self._going_on if input is None else input
@@ -323,7 +323,7 @@ class ServerGraph:
             self._join(place["thread_id"])
 
     def _join(self, thread: str) -> None:
-        """Wait until the runs of a thread have ended whose stream was cut; the checkpoints tell the rest.
+        """Wait until a thread's runs whose stream was cut have ended; the checkpoints have the rest.
 
         Raises:
             StoreUnusable: the server can't be reached any more.
@@ -339,7 +339,7 @@ class ServerGraph:
         )
 
     def _wait_for(self, thread: str, runs: Iterable[Mapping[str, Any]]) -> None:
-        """Wait until runs have ended; some servers answer a join after a while, whether they have or not."""
+        """Wait until runs have ended; some servers answer a join early, after a timeout."""
         for run in runs:
             self._client.runs.join(thread, run["run_id"])
             while _is_open(self._client.runs.get(thread, run["run_id"])):
@@ -347,11 +347,11 @@ class ServerGraph:
                 self._client.runs.join(thread, run["run_id"])
 
     def cancel(self, thread: str) -> None:
-        """Let the server give up what runs in a thread; what its supersteps have saved stays."""
+        """Cancel a thread's runs on the server; the saved supersteps are kept."""
         self.make_room(thread, "interrupt")
 
     def refuse_busy(self, thread: str) -> None:
-        """Refuse a thread that the server runs.
+        """Raise an error if the server runs a thread.
 
         Raises:
             ServerBusy: it does.
@@ -363,9 +363,9 @@ class ServerGraph:
             time.sleep(_BETWEEN_LOOKS)
 
     def make_room(self, thread: str, strategy: DoubleTexting) -> MadeRoom:
-        """End what the server runs in a thread, or wait until it has ended.
+        """Cancel the server's runs of a thread, or wait until they have ended.
 
-        Our own run is begun once the head was read again: queued behind another one it would begin on a state
+        Our own run starts after the head was read again: queued after another one it would start from a state
         that nobody has seen.
         """
         ended = []
@@ -386,16 +386,16 @@ class ServerGraph:
         return list(filter(_is_open, self._runs(thread)))
 
     def _runs(self, thread: str) -> list[Any]:
-        """The newest runs of a thread."""
+        """Return the newest runs of a thread."""
         try:
             return list(again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST)))
         except ServerRefused as error:
             if not _is_no_thread(error, thread):
                 raise
-            return []  # there is no such thread yet
+            return []  # the thread does not exist yet
 
     def get_state(self, config: Any, *, subgraphs: bool = False) -> StateSnapshot:
-        """As `Pregel.get_state`."""
+        """Do what `Pregel.get_state` does."""
         place = dict(config["configurable"])
         try:
             state = again_if_cut(partial(self._state_at, place, subgraphs))
@@ -424,7 +424,7 @@ class ServerGraph:
     def get_state_history(
         self, config: Any, *, before: Any = None, limit: int | None = None
     ) -> Iterator[StateSnapshot]:
-        """As `Pregel.get_state_history`."""
+        """Do what `Pregel.get_state_history` does."""
         place = config["configurable"]
         try:
             states = again_if_cut(partial(self._history, place, before, limit or _MOST_STATES))
@@ -446,7 +446,7 @@ class ServerGraph:
         except ServerRefused as error:
             if before is None or error.status != _UNREADABLE:
                 raise
-        # aegra pages by no form of it.
+        # aegra supports no paging by checkpoint.
         states, last = ask(limit=_MOST_STATES), before["configurable"]["checkpoint_id"]
         older = [state for state in states if state["checkpoint"]["checkpoint_id"] < last][:limit]
         if len(older) < limit and len(states) == _MOST_STATES:
@@ -457,7 +457,7 @@ class ServerGraph:
         return older
 
     def update_state(self, config: Any, values: Any, as_node: str | None = None) -> Any:
-        """As `Pregel.update_state`, of a checkpoint that the config names.
+        """Do what `Pregel.update_state` does, for a checkpoint that the config names.
 
         Raises:
             ServerBusy: the server runs the thread.
@@ -473,16 +473,16 @@ class ServerGraph:
         return {"configurable": dict(told["checkpoint"])}
 
     def trial(self, config: Any, inner: Any) -> ServerTrial:
-        """Where edits of a checkpoint are tried: a copy of its thread, which is deleted at the end.
+        """Return a trial of edits of a checkpoint: a copy of its thread, which is deleted at the end.
 
         Args:
-            inner: this graph, or the one inside it whose channels are edited.
+            inner: this graph, or its subgraph whose channels are edited.
         """
         return ServerTrial(self._client, config, self.get_state, inner.get_graph)
 
 
 def _local_parts(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
-    """The parts of a stream, as a local graph gives those of its modes."""
+    """Yield the parts of a stream in a local graph's form."""
     for event, data, *_ in parts:
         mode, *ns = event.split("|")
         if mode == "error":
@@ -501,7 +501,7 @@ def _local_parts(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:
 
 
 def _about(client: Any) -> Mapping[str, Any]:
-    """What a server says of itself; nothing where it says nothing."""
+    """Return what a server says about itself, empty if it says nothing."""
     try:
         about = client.http.get("/info")
     except ServerRefused:
@@ -510,14 +510,14 @@ def _about(client: Any) -> Mapping[str, Any]:
 
 
 def _can_resume_strictly(client: Any, about: Mapping[str, Any]) -> bool:
-    """Whether a server refuses an answer to an interrupt that does not wait, and the SDK can ask for that."""
+    """Whether the server and the SDK can refuse an answer to an interrupt that no longer waits."""
     flags = about.get("flags")
     says = {**about, **(flags if isinstance(flags, Mapping) else {})}
     return bool(says.get("strict_resume")) and "strict_resume" in signature(client.runs.stream).parameters
 
 
 def _is_no_thread(error: ServerRefused, thread: str) -> bool:
-    """Whether a server refuses since it has no thread of a name; those of Agent Servers are UUIDs."""
+    """Whether a server refuses because it has no thread of that name; Agent Servers take only UUIDs."""
     if error.status != _UNREADABLE:
         return error.status == 404
     try:
@@ -541,7 +541,7 @@ def _channels(schemas: Mapping[str, Any]) -> list[str]:
 
 
 def _drawing(graph: Mapping[str, Any]) -> _Drawn:
-    """A graph as a server draws it."""
+    """Return a graph as the server draws it."""
     edges = [
         _Edge(edge["source"], edge["target"], edge.get("data"), bool(edge.get("conditional")))
         for edge in graph["edges"]
@@ -550,19 +550,19 @@ def _drawing(graph: Mapping[str, Any]) -> _Drawn:
 
 
 def _stops(graph: Mapping[str, Any], when: str) -> tuple[str, ...]:
-    """The nodes before or after which a graph was compiled to stop, as its drawing marks them.
+    """Return the nodes before or after which a graph was compiled to stop, as its drawing marks them.
 
-    A server runs each superstep with stops of ours, which go before those of the graph.
+    A server runs each superstep with our stops, which replace those of the graph.
     """
     marks = {str(node["id"]): (node.get("metadata") or {}).get("__interrupt") for node in graph["nodes"]}
     return tuple(name for name, mark in marks.items() if when in str(mark or "").split(","))
 
 
 def _context_properties(schemas: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The fields of a graph's context by name, as JSON Schema has them.
+    """Return the fields of a graph's context by name, as JSON Schemas.
 
     Args:
-        given: the context that the assistant has, which is used where a thread gives none.
+        given: the assistant's context, which is used if a thread has none.
     """
     declared = (schemas.get("context_schema") or {}).get("properties", {})
     return {
@@ -573,10 +573,10 @@ def _context_properties(schemas: Mapping[str, Any], given: Mapping[str, Any]) ->
 
 
 def server_headers() -> dict[str, str]:
-    """The headers that the environment gives; an API key of LangGraph's own variables goes by itself.
+    """Return the request headers set in the environment; the SDK itself sends LangGraph's API key.
 
     Raises:
-        UsageError: they are no JSON object of texts.
+        UsageError: they are not a JSON object of texts.
     """
     text = os.environ.get(SERVER_HEADERS, "")
     if not text:
@@ -612,6 +612,6 @@ def _asked(url: str, ask: Callable[[], R]) -> R:
         raise ServerLost(f"{url}: {error.message}", "is it running? `langgraph dev` starts one") from None
     except ServerRefused as error:
         raise ServerRefused(f"{url}: {error.message}", error.hint, error.status) from None
-    except Exception as error:  # whatever the SDK makes of an answer of another shape
+    except Exception as error:  # the SDK may raise anything for a reply of another shape
         told = f"{url} answers as no Agent Server does: {type(error).__name__}: {error}"
         raise ServerRefused(told, "is it a LangGraph server?", 0) from None

@@ -1,6 +1,7 @@
-"""Edits of a server's thread, tried on a copy of it: its own reducers and routes tell where they lead.
+"""Tries edits of a server's thread on a copy of it: its own reducers and routes show where they lead.
 
-A server does not say which channel has a reducer: what is sent is what led to the wanted value there.
+A server does not say which channel has a reducer, so the update is sent that led to the wanted value in the
+copy.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _MADE: Final = "response_metadata"
 
 
 class ServerTrial:
-    """Where edits of one checkpoint are tried; a context manager.
+    """Tries edits of one checkpoint; a context manager.
 
     Args:
-        client: the server's.
-        config: names the checkpoint, with the namespace of its subgraph where it is inside one.
-        read: gives the state of a config.
-        draw: gives the picture of the graph, or of the subgraph whose channels are edited.
+        client: the client of the server.
+        config: names the checkpoint, and the namespace of its subgraph if it is in one.
+        read: returns the state of a config.
+        draw: returns the drawing of the graph, or of the subgraph whose channels are edited.
 
     Raises:
         UsageError: the server can't copy the thread.
@@ -88,24 +89,24 @@ class ServerTrial:
             raise
 
     def _renew_copy(self) -> None:
-        """Take a new copy: a route is kept behind the newest checkpoint alone, which an edit has moved."""
+        """Make a new copy: only the newest checkpoint keeps a route, and an edit has added one after it."""
         self._end()
         self._begin()
 
     def _end(self) -> None:
         if self._copy:
-            with suppress(Exception):  # it is marked, shown in no list, and nothing depends on it
+            with suppress(Exception):  # the copy is marked, so no list shows it, and nothing depends on it
                 again_if_cut(lambda: self._client.threads.delete(self._copy))
 
     async def make(
         self, values: Mapping[str, Any], as_node: str | None = None, route: ChosenRoute | None = None
     ) -> Tried:
-        """What an edit would do.
+        """Return what an edit would do.
 
         Args:
-            values: by channel, theirs.
-            as_node: ours; None lets the server infer it.
-            route: what the node that ran last has chosen; the edit keeps it, or can't be made.
+            values: LangGraph's values by channel.
+            as_node: our name for the node; None lets the server infer it.
+            route: the route that the last node chose; the edit keeps it, or is refused.
         """
         given = {name: thaw(as_json(value)) for name, value in values.items()}
         return await asyncio.to_thread(self._on_route, given, as_node, route)
@@ -131,7 +132,7 @@ class ServerTrial:
         )
 
     def _lost(self, route: ChosenRoute, tried: Tried) -> tuple[Goto, ...]:
-        """What of a route was lost: it is not next, and edges don't lead there or to what is next."""
+        """Return the lost part of a route: it is not next, and no edges join it to what is next."""
         edges = {edge.target for edge in self._draw().edges if edge.source == route.node}
         now = {name.partition("[")[0] for name in tried.next_nodes} or {_END}
         return tuple(
@@ -141,7 +142,7 @@ class ServerTrial:
         )
 
     def _is_newest(self) -> bool:
-        """Whether the checkpoint is the newest of the whole graph, the only one that keeps a route."""
+        """Whether the checkpoint is the newest of the root graph, the only one that keeps a route."""
         newest = again_if_cut(lambda: self._client.threads.get_state(self._place["thread_id"]))
         is_newest = newest["checkpoint"]["checkpoint_id"] == self._place.get("checkpoint_id")
         return bool(is_newest and not self._place.get("checkpoint_ns"))
@@ -155,7 +156,7 @@ class ServerTrial:
             if not problem and not wrong:
                 return Tried(self._before, after, next_of(state), update=update)
             if problem and len(values) > 1:
-                # Which of them it does not take is found out one by one.
+                # Find out one by one which of them the server refuses.
                 alone = [self._make({name: value}, as_node).problem for name, value in values.items()]
                 problem, state = self._try(
                     update := {name: self._form(name, value) for name, value in values.items()}, as_node
@@ -169,7 +170,7 @@ class ServerTrial:
                 )
 
     def _advance(self, names: Any, values: Mapping[str, Any]) -> bool:
-        """Go on to the next form of channels that the last ones did not set; False where none is left."""
+        """Try the next update for each channel that was not set; False if none is left."""
         moved = False
         for name in names:
             number = self._forms.get(name, 0) + 1
@@ -185,7 +186,7 @@ class ServerTrial:
         return self._values.get(name)
 
     def _try(self, update: Mapping[str, Any], as_node: str | None) -> tuple[str, StateSnapshot]:
-        """Edit the copy: what is wrong with it in words, and its state then."""
+        """Edit the copy; return the problem as text, and the resulting state."""
         threads, place = self._client.threads, {**self._place, "thread_id": self._copy}
         self._values: Mapping[str, Any] = {}
         config = {"configurable": place}
@@ -206,9 +207,9 @@ class ServerTrial:
 
 
 def update_on_route(client: Any, thread: str, given: Command[Any], as_node: str | None) -> Mapping[str, Any]:
-    """Edit the newest checkpoint of a thread and go to nodes that no edge leads to; gives the new checkpoint.
+    """Edit a thread's newest checkpoint and go to nodes that no edge leads to; returns the new checkpoint.
 
-    Only the request that makes a thread takes a `Command`; of one that is there already it is an edit.
+    Only the request that creates a thread takes a `Command`; for an existing thread that request is an edit.
     """
     goto = list(given.goto) if isinstance(given.goto, (list, tuple)) else [given.goto]
     command = {"update": given.update, "goto": goto}
@@ -223,11 +224,11 @@ def _node_of(goto: Goto) -> str:
 
 
 def _forms(value: Any) -> tuple[Any, ...]:
-    """How a channel may be set to a value: plainly; all messages anew; past its reducer."""
+    """Return updates that may set a channel's value: plain, replacing all messages, past the reducer."""
     messages = isinstance(value, list) and bool(value) and all(map(looks_like_message, value))
     if messages:
         return value, [_REMOVE_ALL, *value]
-    # Past a reducer nothing makes messages of their JSON.
+    # Past a reducer, nothing converts JSON to messages.
     return (value,) if any(_messages_in(value)) else (value, {_OVERWRITE: value})
 
 
@@ -240,7 +241,7 @@ def _messages_in(value: Any) -> Iterator[Any]:
 
 
 def _is(after: Any, value: Any) -> bool:
-    """Whether JSON of a server is a value; a message also has what was made for it."""
+    """Whether a server's JSON equals a value; a message may have fields that were added to it."""
     if isinstance(value, dict) and isinstance(after, dict):
         if looks_like_message(value):
             return _MADE in after and all(_is(after.get(key), item) for key, item in value.items())

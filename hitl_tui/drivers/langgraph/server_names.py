@@ -1,4 +1,4 @@
-"""Names of servers and of threads on them."""
+"""Names of threads on LangGraph servers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NAMES: Final = uuid.UUID("6f1d3c0a-5b0e-5d43-9a55-3d1a6a4f2b7e")
 
 
 def new_server_thread() -> str:
-    """A name for a new thread: servers take no other than a UUID."""
+    """Return a name for a new thread: servers take only UUIDs."""
     return str(uuid.uuid4())
 
 
 def server_thread(name: str) -> str:
-    """The UUID for a name of a thread on a server, which takes nothing else: always the same one."""
+    """Return the UUID for a thread's name, always the same one: servers take only UUIDs."""
     try:
         return str(uuid.UUID(name))
     except ValueError:

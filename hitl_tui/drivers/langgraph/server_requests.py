@@ -1,4 +1,4 @@
-"""Requests to a server of LangGraph: what their failures mean."""
+"""Requests to a LangGraph server, with readable errors."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _LONGEST: Final = 300
 
 
 class Requests:
-    """The requests of the SDK, whose failures are told in words.
+    """Makes the SDK's requests and turns their failures into readable errors.
 
     Args:
-        http: the SDK's own.
+        http: the SDK's HTTP client.
 
-    Every one of them raises `ServerRefused` and `ServerLost`.
+    Every request may raise `ServerRefused` or `ServerLost`.
     """
 
     def __init__(self, http: Any) -> None:
@@ -50,7 +50,7 @@ class Requests:
 
 
 def worded(client: Any) -> Any:
-    """A client of the SDK whose failures are told in words."""
+    """Make an SDK client raise readable errors."""
     for part in (client.assistants, client.threads, client.runs, client.store):
         part.http = Requests(part.http)
     client.http = Requests(client.http)
@@ -68,7 +68,7 @@ def _in_words() -> Iterator[None]:
     except httpx.TransportError as error:
         said = str(error) or type(error).__name__
         raise ServerLost(f"the server does not answer: {said}", "is it running?") from None
-    except ValueError as error:  # of whatever decoder the SDK has
+    except ValueError as error:  # depends on the SDK's decoder
         hint = "is it an Agent Server of LangGraph?"
         raise ServerRefused(f"the server's answer is not JSON: {error}", hint, 0) from None
 
@@ -83,7 +83,7 @@ def _refused(error: Any) -> ServerRefused:
 
 
 def _body(error: Any) -> Any:
-    """What a server answered; where a request may be sent elsewhere the SDK has it in a note alone."""
+    """Return the body of a server's reply; for redirects the SDK keeps it only in a note."""
     if (body := getattr(error, "body", None)) is not None:
         return body
     try:
@@ -93,7 +93,7 @@ def _body(error: Any) -> Any:
 
 
 def _details(body: Any) -> str:
-    """What is wrong with which parts of a request, as a server lists it; "" where it lists nothing."""
+    """Return a server's list of invalid parts of a request as text, "" if it lists none."""
     listed = body.get("detail") if isinstance(body, Mapping) else None
     if not isinstance(listed, list):
         return ""
@@ -102,7 +102,7 @@ def _details(body: Any) -> str:
 
 
 def busy() -> ServerBusy:
-    """The error for a thread that the server runs already."""
+    """Return the error for a thread that the server already runs."""
     return ServerBusy(
         "the server already runs this thread",
         "wait for that run, end it or roll it back: you are asked when you continue, or give --on-busy",
@@ -111,7 +111,7 @@ def busy() -> ServerBusy:
 
 @contextmanager
 def telling_busy() -> Iterator[None]:
-    """Tell the refusal of a server that runs the thread already as what it is."""
+    """Raise `ServerBusy` if a server refuses because it already runs the thread."""
     try:
         yield
     except ServerRefused as error:
@@ -121,7 +121,7 @@ def telling_busy() -> Iterator[None]:
 
 
 def again_if_cut(ask: Callable[[], R]) -> R:
-    """What a server answers, asked once more where the connection was lost: it closes idle ones."""
+    """Send a request, once more if the connection was lost: servers close idle connections."""
     try:
         return ask()
     except ServerLost:
@@ -129,5 +129,5 @@ def again_if_cut(ask: Callable[[], R]) -> R:
 
 
 def failed_there(error: ServerRefused) -> bool:
-    """Whether the server, or the graph's own code in it, failed on what was asked."""
+    """Whether the server, or the graph's code on it, failed on a request."""
     return error.status >= 500

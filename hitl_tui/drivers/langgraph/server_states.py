@@ -1,4 +1,4 @@
-"""What a server tells, as a local graph gives it: snapshots, parts of a stream, messages as objects."""
+"""Converts a server's replies to a local graph's objects: snapshots, stream parts, messages."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _ASKED: Final = inspect.signature(Interrupt).parameters.keys() & {"value", "id",
 
 
 def looks_like_message(value: Any) -> bool:
-    """Whether JSON is most likely that of a message."""
+    """Whether JSON is most likely a message."""
     return isinstance(value, Mapping) and value.get("type") in MESSAGES and "content" in value
 
 
 def no_state(config: Any) -> StateSnapshot:
-    """Of a thread, or of a subgraph's run, that has no checkpoint yet."""
+    """Return the empty snapshot of a thread, or a subgraph's run, without checkpoints."""
     return StateSnapshot({}, (), config, None, None, None, (), ())
 
 
 def snapshot_of(state: Mapping[str, Any], config: Any) -> StateSnapshot:
-    """A thread's state.
+    """Convert a thread's state to a snapshot.
 
     Args:
-        config: what was asked for; `no_state` keeps it.
+        config: the requested config; `no_state` keeps it.
     """
     place = state.get("checkpoint")
     if not place or not place.get("checkpoint_id"):
@@ -52,7 +52,7 @@ def snapshot_of(state: Mapping[str, Any], config: Any) -> StateSnapshot:
 
 def _task(task: Mapping[str, Any], config: Any) -> PregelTask:
     inner, place = task.get("state") or {}, task.get("checkpoint")
-    if "configurable" in inner:  # so aegra tells a checkpoint
+    if "configurable" in inner:  # aegra's form of a checkpoint
         inner, place = {}, inner["configurable"]
     return PregelTask(
         task["id"],
@@ -66,7 +66,7 @@ def _task(task: Mapping[str, Any], config: Any) -> PregelTask:
 
 
 def _interrupt(given: Mapping[str, Any]) -> Interrupt:
-    """An interrupt with those of its fields that the LangGraph here knows, which may be older."""
+    """Convert an interrupt, without fields that the local LangGraph, perhaps older, does not know."""
     return Interrupt(**{name: value for name, value in given.items() if name in _ASKED})
 
 
@@ -76,7 +76,7 @@ def _config(place: Mapping[str, Any]) -> Any:
 
 
 def revived_part(part: Any) -> Any:
-    """A part of a stream with messages and interrupts as a local graph gives them."""
+    """Convert the messages and interrupts in a part of a stream to objects."""
     data = part["data"]
     if part["type"] == "messages":
         message, metadata = data
@@ -90,7 +90,7 @@ def revived_part(part: Any) -> Any:
 
 
 def revived(value: Any) -> Any:
-    """JSON with its messages as objects, as far as they are whole."""
+    """Convert the messages in JSON to objects, if they are complete."""
     if isinstance(value, list):
         return [revived(item) for item in value]
     if not isinstance(value, dict):
@@ -100,6 +100,6 @@ def revived(value: Any) -> Any:
 
         try:
             return getattr(messages, MESSAGES[value["type"]])(**value)
-        except Exception:  # something of the graph's own that looks like one
+        except Exception:  # a value of the graph that looks like a message
             return value
     return {key: revived(item) for key, item in value.items()}

@@ -1,4 +1,4 @@
-"""What the threads of a checkpointer take, by channel: as its checkpoints are when they are written."""
+"""Measures the space that threads take in a checkpointer, by channel, as serialized."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PAGES: Final = ("page_count", "freelist_count", "page_size")
 
 
 class _Measure:
-    """Adds up the checkpoints of a thread.
+    """Sums up the checkpoints of a thread.
 
     Args:
-        once: a value that stays is kept once.
+        once: an unchanged value is stored only once.
     """
 
     def __init__(self, *, once: bool) -> None:
@@ -38,7 +38,7 @@ class _Measure:
         self.channels: Counter[str] = Counter()
 
     def add(self, saved: Any) -> None:
-        """Take a checkpoint, as a checkpointer gives it."""
+        """Add a checkpoint, as the checkpointer returns it."""
         checkpoint: Mapping[str, Any] = saved.checkpoint
         place = saved.config["configurable"].get("checkpoint_ns", "")
         versions = checkpoint.get("channel_versions", {})
@@ -53,7 +53,7 @@ class _Measure:
             self._count(name, value)
 
     def _count(self, name: str, value: Any) -> None:
-        """Count a value to its channel; what LangGraph keeps for itself is part of the steps."""
+        """Add a value to its channel; LangGraph's internal channels count as part of the steps."""
         if name.startswith("__") or ":" in name:
             self.rest += self._bytes(value)
         else:
@@ -62,22 +62,22 @@ class _Measure:
     def _bytes(self, value: Any) -> int:
         try:
             return len(self._serializer.dumps_typed(value)[1])
-        except Exception:  # what only a serializer of its own can write
+        except Exception:  # a value that only the graph's own serializer can write
             return len(repr(value))
 
 
 async def sizes_of(
     saver: Any, store: Store, threads: Iterable[str] | None = None, watch: Watch | None = None
 ) -> list[ThreadSize]:
-    """What threads take, with all that ran inside them and our ledger of them, the largest first.
+    """Return the space of threads, with their subgraphs' runs and our ledger, the largest first.
 
     Args:
         store: their mirror.
-        threads: which; None for all.
-        watch: called with (threads looked at, threads there are); what it raises ends it.
+        threads: the threads to measure; None for all.
+        watch: called with (threads measured, all threads); an error that it raises stops the measuring.
 
     Raises:
-        UsageError: it is on a server, which does not tell.
+        UsageError: the threads are on a LangGraph server, which does not report sizes.
     """
     if not hasattr(saver, "list"):
         raise UsageError(
@@ -110,7 +110,7 @@ async def _add_awaited(measure: _Measure, saver: Any, config: Any) -> None:
 
 
 async def space_of(saver: Any) -> Space:
-    """What the file of a checkpointer in SQLite takes; nothing for any other."""
+    """Return the space of a SQLite checkpointer's file; nothing for other checkpointers."""
     if "SqliteSaver" not in {kind.__name__ for kind in type(saver).__mro__}:
         return Space(0, 0)
     with saver.cursor(transaction=False) as cursor:

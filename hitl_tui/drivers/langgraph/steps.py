@@ -1,7 +1,7 @@
-"""A superstep of theirs as a step of ours: each task's writes through its channel's operator.
+"""Converts a LangGraph superstep to a step: each task's writes go through the channel's operator.
 
-The value behind an update is the one that their checkpoint has.  Only where several tasks wrote to one
-channel is its operator called, on copies, for the values in between.
+The value after the last update is the checkpoint's.  Only if several tasks wrote to one channel is its
+operator called, on copies, to compute the values in between.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class TaskWrite(NamedTuple):
-    """One write of a task to a channel; `path` names the task as a branch, "" where it is the only one."""
+    """One write of a task to a channel; `path` names the task's branch, "" if it is the only task."""
 
     channel: str
     value: Any
@@ -49,15 +49,15 @@ class TaskWrite(NamedTuple):
 
 
 def place_of(names: Iterable[str]) -> str:
-    """What a superstep of these nodes is called, as a step's node and in a position; "" for none."""
+    """Return the name of a superstep of these nodes, for steps and positions; "" for none."""
     return "+".join(names)
 
 
 def names_in(place: str, nodes: Collection[str]) -> list[str]:
-    """The nodes of a superstep, by what it is called.
+    """Return the nodes of a superstep from its name.
 
     Args:
-        nodes: those of the graph, whose names may have a "+" themselves.
+        nodes: the nodes of the graph; their names may contain "+" themselves.
     """
     if not place or place in nodes:
         return [place] if place else []
@@ -72,13 +72,13 @@ def names_in(place: str, nodes: Collection[str]) -> list[str]:
 
 
 def position_of(saved: Saved) -> str:
-    """Where a thread goes on behind a checkpoint."""
+    """Return the position at which a thread continues after a checkpoint."""
     place = place_of(saved.next)
     return f"node:{place}" if place else "end"
 
 
 def in_order(tasks: Iterable[TaskRun]) -> list[TaskRun]:
-    """Tasks in the order in which their writes are reduced: nodes by name, then `Send`s as they were made."""
+    """Sort tasks as their writes are reduced: nodes by name, then `Send`s in the order of creation."""
     every = list(tasks)
     return sorted((task for task in every if not task.pushed), key=lambda task: task.name) + [
         task for task in every if task.pushed
@@ -86,7 +86,7 @@ def in_order(tasks: Iterable[TaskRun]) -> list[TaskRun]:
 
 
 def branch_path(tasks: list[TaskRun], place: int) -> str:
-    """What a task is called as a branch of its step, "" where it runs alone."""
+    """Return a task's name as a branch of its step, "" if it runs alone."""
     task = tasks[place]
     if len(tasks) == 1:
         return ""
@@ -96,7 +96,7 @@ def branch_path(tasks: list[TaskRun], place: int) -> str:
 
 
 def writes_of(tasks: list[TaskRun], channels: Mapping[str, BoundChannel]) -> list[TaskWrite]:
-    """What tasks have written, in the order in which it is reduced."""
+    """Return the writes of tasks, in the order in which they are reduced."""
     writes = []
     for place, task in enumerate(tasks):
         path = branch_path(tasks, place)
@@ -110,7 +110,7 @@ def writes_of(tasks: list[TaskRun], channels: Mapping[str, BoundChannel]) -> lis
 
 
 class Reduction:
-    """Makes changes of supersteps, for the channels of one graph."""
+    """Computes the changes that supersteps made to the channels of one graph."""
 
     def __init__(self, app: Graph, channels: Mapping[str, BoundChannel]) -> None:
         self._app = app
@@ -121,12 +121,12 @@ class Reduction:
     def changes(
         self, state: LiveState, before: Saved | None, after: Saved, *, edited: bool = False
     ) -> list[Change]:
-        """What led from one checkpoint to the next.
+        """Return the changes that led from one checkpoint to the next.
 
         Args:
-            state: that of the mirror at `before`.
-            before: None before the first.
-            edited: a person has set values: whatever the tasks of `before` have written did not count.
+            state: the mirror's state at `before`.
+            before: None before the first checkpoint.
+            edited: a person has set values, so the writes of the tasks of `before` did not count.
         """
         was, now = before.values if before else {}, after.values
         writes = writes_of(in_order(before.tasks), self.channels) if before and not edited else []
@@ -154,13 +154,13 @@ class Reduction:
     def _final(self, name: str, was: Mapping[str, Any], now: Mapping[str, Any], state: LiveState) -> Any:
         if name not in now:
             return self._defaults[name] if name in was else state.values[name]
-        # Of a server's channel nobody knows the default: null stands for it until it was read.
+        # The default of a server's channel is unknown: null replaces it until it is read.
         if name not in was or state.values[name] is None:
             return as_json(now[name])
         return convert(now[name], was[name], state.values[name])
 
     def _between(self, name: str, held: Any, was: Mapping[str, Any], writes: list[TaskWrite]) -> Any:
-        """What a channel holds between the writes of several tasks; as before where that can't be told."""
+        """Return a channel's values between the writes of several tasks; the old value if unknown."""
         if self._operators[name] is None:
             return held
         try:
@@ -169,7 +169,7 @@ class Reduction:
                 channel.value = copy.deepcopy(was[name])
             channel.update([copy.deepcopy(write.value) for write in writes if write.channel == name])
             value = channel.get()
-        except Exception:  # user code, or a value that can't be copied
+        except Exception:  # user code failed, or a value can't be copied
             return held
         return convert(value, was.get(name), held)
 
@@ -196,7 +196,7 @@ class Reduction:
 
 
 def _overwritten(value: Any) -> Any:
-    """What replaces a channel's value in spite of its operator, `_UNKNOWN` for a plain update."""
+    """Return the value of an `Overwrite`, which bypasses the operator; `_UNKNOWN` for a plain update."""
     if type(value).__name__ == "Overwrite" and hasattr(value, "value"):
         return value.value
     if isinstance(value, Mapping) and value.keys() == {_OVERWRITE}:
@@ -205,7 +205,7 @@ def _overwritten(value: Any) -> Any:
 
 
 def _grown(held: Any, held_hash: bytes, value: Any) -> bytes:
-    """The hash of a value; of a list that only grew it costs what is new."""
+    """Return the hash of a value; for a list that only grew, only the new items are hashed."""
     if value is held:
         return held_hash
     lists = isinstance(value, list) and isinstance(held, list) and len(held) <= len(value)
@@ -225,15 +225,15 @@ def facts_of(
     unkept: Iterable[ModelUse] = (),
     calls: Iterable[BranchOutcome] = (),
 ) -> StepFacts:
-    """What happened in a superstep besides its changes; an edit is another program's unless one knows better.
+    """Return a superstep's facts besides its changes; an unknown edit counts as another program's.
 
     Args:
-        duration: microseconds that it took, 0 where nobody knows.
-        streamed: what was streamed in it.
-        durations: of its tasks, by their ids.
-        attempts: how often tasks were tried, by their ids; once where it is not said.
-        unkept: calls of models whose answers no task has written.
-        calls: of `@task`s by its nodes.
+        duration: in microseconds, 0 if unknown.
+        streamed: the text that it streamed.
+        durations: the durations of its tasks by their ids.
+        attempts: the number of attempts of tasks by their ids; 1 if not given.
+        unkept: model calls whose replies no task has written.
+        calls: the calls of `@task`s by its nodes.
     """
     tasks = in_order(before.tasks) if before else []
     source = source_of(before, after)
@@ -272,10 +272,10 @@ def facts_of(
 
 
 def inside_of(facts: StepFacts, before: Saved, threads: Mapping[str, str]) -> StepFacts:
-    """What happened in a superstep, with the threads of the subgraphs that ran in it.
+    """Return a superstep's facts with the threads of the subgraphs that ran in it.
 
     Args:
-        threads: by task.
+        threads: the subgraphs' threads by task.
     """
     if not threads or facts.source not in RAN:
         return facts
@@ -304,7 +304,7 @@ def source_of(before: Saved | None, after: Saved) -> Source:
 
 
 def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
-    """The cursor behind a step, going on where the checkpoint does."""
+    """Return the cursor after a step, which continues where the checkpoint does."""
     begins = facts.source == "input"
     ran = facts.source in RAN
     visits = cursor.visits
@@ -338,7 +338,7 @@ def moved(cursor: Cursor, facts: StepFacts, after: Saved) -> Cursor:
 
 
 def messages_in(value: Any) -> list[Any]:
-    """The messages in what a task has written."""
+    """Return the messages in a task's writes."""
     if is_message(value):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -349,7 +349,7 @@ def messages_in(value: Any) -> list[Any]:
 
 
 def new_messages(before: Saved | None, tasks: Iterable[TaskRun]) -> list[list[Any]]:
-    """The messages of each task that were not there before: a graph inside gives all of them back."""
+    """Return the new messages of each task: a subgraph returns the old ones too."""
     held = [messages_in(task.result) for task in tasks]
     told = {message.id for messages in held for message in messages if _tells(message)} - {None}
     if before is None or not told:
@@ -359,7 +359,7 @@ def new_messages(before: Saved | None, tasks: Iterable[TaskRun]) -> list[list[An
 
 
 def _tells(message: Any) -> bool:
-    """Whether a message tells what a model has used, or what a tool gave."""
+    """Whether a message reports a model's use or a tool's result."""
     return message.type == "tool" or bool(getattr(message, "usage_metadata", None))
 
 
@@ -376,10 +376,10 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 
 
 def model_use(message: Any, agent: str, about: Mapping[str, Any] = _NOTHING) -> ModelUse | None:
-    """The call of a model that a message is the answer of, None where it does not tell.
+    """Return the model call that a message answers, None if the message has no use data.
 
     Args:
-        about: what the stream says of it.
+        about: the stream's metadata of the message.
     """
     usage = getattr(message, "usage_metadata", None)
     if not usage:
@@ -393,7 +393,7 @@ def model_use(message: Any, agent: str, about: Mapping[str, Any] = _NOTHING) -> 
 
 
 def _tokens(usage: Mapping[str, Any], tier: str) -> TokenUse:
-    """The tokens that a message's `usage_metadata` tells."""
+    """Return the token counts in a message's `usage_metadata`."""
     read, written = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
     return TokenUse(
         read=int(usage.get("input_tokens") or 0),
@@ -416,7 +416,7 @@ def _uses(task: TaskRun, messages: Iterable[Any]) -> Iterator[ModelUse]:
 def _calls(
     tasks: list[TaskRun], messages: Iterable[Iterable[Any]], before: Saved | None
 ) -> tuple[ToolUse, ...]:
-    """The tools that tasks have called, by the messages with their results."""
+    """Return the tool calls of tasks, found by the messages with their results."""
     results = [
         (place, message) for place, held in enumerate(messages) for message in held if message.type == "tool"
     ]
@@ -434,7 +434,7 @@ def _calls(
 
 
 def tool_use(result: Any, arguments: Any, agent: str, path: str) -> ToolUse:
-    """A call of a tool, by the message with its result."""
+    """Return the tool call that a message holds the result of."""
     text = result.content if isinstance(result.content, str) else str(as_json(result.content))
     failed = getattr(result, "status", "success") == "error"
     return ToolUse(

@@ -1,8 +1,8 @@
-"""Values of checkpoints that anybody may have written: read as data; what a row names is never imported.
+"""Reads values of untrusted checkpoints as data; never imports what a row names.
 
-LangGraph's own serializer builds the objects whose classes a row names (CVE-2026-28277), even in its strict
-mode those of a list.  Here messages, `Send`, `Interrupt` and `Overwrite`, which a thread can't be shown
-without, are built from one table; of everything else the plain fields are given.
+LangGraph's own serializer builds objects of any class that a row names (CVE-2026-28277), and of a list of
+classes in its strict mode.  This one builds only messages, `Send`, `Interrupt` and `Overwrite`, which are
+needed to show a thread, from one table; for everything else it returns the plain fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StrictSerializer:
     """A serializer that reads checkpoints and writes none."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """The value of a row; of a kind that can't be read without running code, words that say so."""
+        """Return the value of a row; if it can't be read without running code, a text that says so."""
         kind, content = data
         if kind == "null":
             return None
@@ -38,7 +38,7 @@ class StrictSerializer:
         return {"type": kind, "repr": f"{len(content):,} bytes that are not read"}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """Refused: what is read like this is never written.
+        """Refuse: this serializer only reads.
 
         Raises:
             NotImplementedError: always.
@@ -51,7 +51,7 @@ def _unpacked(content: bytes) -> Any:
 
 
 def _extension(code: int, content: bytes) -> Any:
-    """The value of an extension of theirs as data."""
+    """Return the value of a LangGraph msgpack extension as data."""
     if code == _DELTA:
         return _unpacked(content)
     if code not in _KNOWN:
@@ -65,13 +65,13 @@ def _extension(code: int, content: bytes) -> Any:
         return fields
     try:
         return build(*fields) if code == 1 else build(**fields) if code in _FIELDS else build(fields)
-    except Exception:  # fields that another version had, or that somebody made up
+    except Exception:  # fields of another version, or invented ones
         return fields
 
 
 @cache
 def _built() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    """The classes that are built, by the names that rows have for them."""
+    """Return the classes that may be built, by their names in rows."""
     from langchain_core import messages
     from langgraph import types
     from langgraph.types import Interrupt, Send
@@ -91,7 +91,7 @@ def _built() -> Mapping[tuple[str, str], Callable[..., Any]]:
         ("collections", "deque"): list,
         ("uuid", "UUID"): _uuid,
     }
-    if (overwrite := getattr(types, "Overwrite", None)) is not None:  # older ones have none
+    if (overwrite := getattr(types, "Overwrite", None)) is not None:  # older versions have none
         table[("langgraph.types", "Overwrite")] = overwrite
     for module, name in _MESSAGE_CLASSES:
         kind = getattr(messages, name)

@@ -1,8 +1,8 @@
 """Subgraphs of LangGraph graphs: where their checkpoints are, and how a run stops inside them.
 
-What is given to a run as `interrupt_before` and `interrupt_after` holds for the graph itself alone; a graph
-inside stops by what it was compiled with.  That is replaced, once, by something that also asks the run in
-whose context it is asked; other runs of the same graph are not stopped by it.
+A run's `interrupt_before` and `interrupt_after` affect only the root graph; a subgraph stops where it was
+compiled to.  Those settings are replaced, once, by an object that also asks the run in the current context;
+other runs of the same graph are not stopped.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ NO_STEPS: Final = "a server stops behind the supersteps of the whole graph alone
 
 
 def scopes(ns: str) -> tuple[str, ...]:
-    """The tasks that a namespace is inside of, the outermost first."""
+    """Return the tasks around a namespace, the outermost first."""
     return tuple(ns.split(_SEPARATOR)) if ns else ()
 
 
 def namespace(ns: str, node: str, task: str) -> str:
-    """Where the subgraph that a task runs keeps its checkpoints.
+    """Return the namespace of the checkpoints of a task's subgraph.
 
     Args:
-        ns: that of the task.
+        ns: the namespace of the task.
     """
     return _SEPARATOR.join((*scopes(ns), f"{node}:{task}"))
 
 
 def thread_name(line: str, node: str, task: str) -> str:
-    """What the thread of a task's subgraph is called, inside the one of the task."""
+    """Return the name of the thread of a task's subgraph."""
     return child_id(line, f"{node}#{task.replace('-', '')[:_SHOWN]}")
 
 
 def why_closed(graph: Any) -> str:
-    """Why a subgraph can't be looked into, in words; "" where it can."""
+    """Return why a subgraph can't be entered, "" if it can."""
     checkpointer = getattr(graph, "checkpointer", None)
     if checkpointer is None:
         return ""
@@ -57,12 +57,12 @@ def why_closed(graph: Any) -> str:
 
 
 def open_subgraphs(graph: Any) -> dict[str, Any]:
-    """The subgraphs of a graph that can be looked into, by their nodes."""
+    """Return the subgraphs of a graph that can be entered, by node."""
     return {node: inner for node, inner in graph.get_subgraphs() if not why_closed(inner)}
 
 
 def within(scope: tuple[str, ...], on_part: OnPart) -> OnPart:
-    """Pass on only the parts of a subgraph, as if it were the whole graph."""
+    """Return a handler that passes on only a subgraph's parts, as if it were the whole graph."""
 
     def forward(part: Part) -> None:
         ns, mode, data = part
@@ -78,14 +78,14 @@ def within(scope: tuple[str, ...], on_part: OnPart) -> OnPart:
 
 
 class InnerStops:
-    """Where one run stops in subgraphs; it holds for what runs in the context in which it was entered.
+    """The stops of one run in subgraphs; applies to code that runs in the context that entered it.
 
     Args:
-        ns: the subgraph that is stepped through, behind each superstep; those beside it stand. "" for none.
-        into: stop in those inside before their first node.
+        ns: the subgraph that is stepped through, one superstep at a time; others beside it wait. "" for none.
+        into: stop in its subgraphs before their first node.
 
     Attributes:
-        all: stop wherever it is, before the next node.
+        all: stop before the next node, in whatever subgraph.
     """
 
     def __init__(self, ns: str, into: bool) -> None:
@@ -102,17 +102,17 @@ class InnerStops:
         _STOPS.reset(self._token)
 
     def stops_at(self, ns: str, when: str) -> bool:
-        """Whether a subgraph stops, "before" or "after" a node of its own.
+        """Whether a subgraph stops "before" or "after" one of its nodes.
 
         Args:
-            ns: its namespace.
+            ns: the namespace of the subgraph.
         """
         if ns == self._ns:
             return when == "after" or self.all
         return when == "before" and (self.all or (self._into and self._is_inside(ns)))
 
     def is_beside(self, ns: str) -> bool:
-        """Whether a subgraph is beside the one that is stepped through: it must not move."""
+        """Whether a subgraph must not move, as it is neither inside nor around the one stepped through."""
         around = self._ns.startswith(f"{ns}{_SEPARATOR}")
         return ns != self._ns and not around and not self._is_inside(ns)
 
@@ -124,7 +124,7 @@ _STOPS: ContextVar[InnerStops | None] = ContextVar("stops inside subgraphs", def
 
 
 class _StopNodes(Collection[str]):
-    """In the place of a subgraph's `interrupt_before_nodes` or `interrupt_after_nodes`."""
+    """Replaces a subgraph's `interrupt_before_nodes` or `interrupt_after_nodes`."""
 
     def __init__(self, own: Any, when: str) -> None:
         self._own = own
@@ -134,8 +134,8 @@ class _StopNodes(Collection[str]):
         """Asked before each superstep.
 
         Raises:
-            GraphInterrupt: as it is raised behind a true answer. But then LangGraph first looks whether it
-                has stopped there before, and lets it pass.
+            GraphInterrupt: LangGraph raises it too after a true answer, but not if the subgraph has stopped
+                there before.
         """
         stops = _STOPS.get()
         if stops is not None and self._when == "before" and stops.is_beside(_current_namespace()):
@@ -163,7 +163,7 @@ class _StopNodes(Collection[str]):
 
 
 def _current_namespace() -> str:
-    """The namespace of the subgraph that asks: that of the task that runs it."""
+    """Return the namespace of the subgraph that asks, which is that of its task."""
     from langgraph.config import get_config
 
     configurable: Mapping[str, Any] = get_config().get("configurable", {})
@@ -171,7 +171,7 @@ def _current_namespace() -> str:
 
 
 def stop_inside(graph: Any) -> None:
-    """Let runs of a graph stop inside its subgraphs where they want to."""
+    """Make a graph's subgraphs stop where the current run wants to."""
     for inner in open_subgraphs(graph).values():
         if not isinstance(inner.interrupt_before_nodes, _StopNodes):
             inner.interrupt_before_nodes = _StopNodes(inner.interrupt_before_nodes, "before")

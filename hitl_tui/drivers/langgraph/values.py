@@ -1,8 +1,8 @@
-"""Values of LangGraph's channels as JSON, and back for edits.
+"""Converts values of LangGraph's channels to JSON, and back for edits.
 
-What is JSON stays as it is.  Messages, pydantic models, dataclasses and named tuples become readable dicts,
-sets and tuples lists; anything else is a stand-in `{"type": ..., "repr": ...}` that can be read and not
-edited.  Nothing here raises for what a value is: an odd one must not hide a thread.
+JSON stays as it is.  Messages, pydantic models, dataclasses and named tuples become readable dicts, sets and
+tuples become lists; anything else becomes a read-only stand-in `{"type": ..., "repr": ...}`.  No value raises
+an error: an odd one must not hide a thread.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _NO_MESSAGES = _PLAIN | {list, dict, tuple}
 
 
 def convert(value: Any, old: Any, converted: Any) -> Any:
-    """A value as JSON, frozen, that shares with an older one what is the same.
+    """Convert a value to frozen JSON, which shares unchanged parts with an older value.
 
     Args:
-        old: the older value; nothing has changed it since it was converted.
-        converted: what it was converted to.
+        old: the older value, unchanged since it was converted.
+        converted: the JSON of the older value.
     """
     if (
         isinstance(value, list)
@@ -57,7 +57,7 @@ def convert(value: Any, old: Any, converted: Any) -> Any:
 
 
 def _alike(old: list[Any], new: list[Any]) -> int:
-    """How many items at the beginning of two lists are the same."""
+    """Return how many items at the start of two lists are the same."""
     for place, (before, after) in enumerate(zip(old, new, strict=False)):
         if not _same(before, after):
             return place
@@ -65,7 +65,7 @@ def _alike(old: list[Any], new: list[Any]) -> int:
 
 
 def _same(before: Any, after: Any, depth: int = _DEEPEST) -> bool:
-    """Whether two values, neither of which a node can have changed, are surely the same."""
+    """Whether two values, which no node can have changed, are certainly the same."""
     kind = type(before)
     if kind is not type(after) or depth <= 0:
         return False
@@ -88,7 +88,7 @@ def _same_dict(before: dict[Any, Any], after: dict[Any, Any], depth: int) -> boo
 
 
 def copied(value: Any, depth: int = _DEEPEST) -> Any:
-    """A copy of what a node has written; where it is made of plain values no node can change it any more."""
+    """Copy what a node has written; no node can change a copy that is made of plain values."""
     kind = type(value)
     if kind in _PLAIN or depth <= 0:
         return value
@@ -102,12 +102,12 @@ def copied(value: Any, depth: int = _DEEPEST) -> Any:
 
 
 def as_json(value: Any) -> Any:
-    """A value of theirs as JSON, frozen; what is none, or too deep, is a stand-in."""
+    """Convert a LangGraph value to frozen JSON; what is not JSON, or too deep, becomes a stand-in."""
     return freeze(_json(value, _DEEPEST))
 
 
 def bounded(value: Any) -> Any:
-    """JSON as `as_json` gave it, or a stand-in where it is too long for an update."""
+    """Return JSON from `as_json`, or a stand-in if it is too long for an update."""
     if type(value) in (FrozenList, FrozenDict, str) and (size := len(canonical(value))) > MOST:
         kind = "list" if isinstance(value, list) else "dict" if isinstance(value, dict) else "str"
         return freeze({"type": kind, "repr": f"{size:,} bytes, too long to be kept here"})
@@ -115,7 +115,7 @@ def bounded(value: Any) -> Any:
 
 
 def stand_in(value: Any) -> dict[str, str]:
-    """What is shown in the place of a value that is no JSON."""
+    """Return the stand-in for a value that is not JSON."""
     kind = type(value)
     try:
         text = repr(value)
@@ -129,7 +129,7 @@ def stand_in(value: Any) -> dict[str, str]:
 
 
 def is_stand_in(value: Any) -> bool:
-    """Whether JSON stands for something that can't be edited."""
+    """Whether JSON is a stand-in, which can't be edited."""
     return isinstance(value, dict) and value.keys() == _STAND_IN
 
 
@@ -192,13 +192,13 @@ def _object(value: Any, depth: int) -> Any:
         for plain in (str, int, float, list):
             if isinstance(value, plain):
                 return _json(plain(value), depth)
-    except Exception:  # their properties and methods
+    except Exception:  # user code: properties and methods
         return stand_in(value)
     return stand_in(value)
 
 
 def is_message(value: Any) -> bool:
-    """Whether a value is one of LangChain's messages; nothing is imported for that."""
+    """Whether a value is a LangChain message; imports nothing."""
     kind: Any = type(value)
     return kind not in _NO_MESSAGES and _is_message_class(kind)
 
@@ -215,7 +215,7 @@ _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {}, False)
 
 
 def _message(value: Any, depth: int) -> Any:
-    """A message by its fields, without those that say nothing."""
+    """Return the fields of a message, without empty ones."""
     fields = {"type": value.type, "content": value.content}
     for name in type(value).model_fields:
         held = getattr(value, name)
@@ -225,14 +225,14 @@ def _message(value: Any, depth: int) -> Any:
 
 
 def from_json(value: Any, like: Any = None) -> Any:
-    """JSON that a person has edited, as a value of theirs.
+    """Convert JSON that a person has edited to a LangGraph value.
 
     Args:
         value: the JSON, thawed or frozen.
-        like: what the channel holds, after which a model, a dataclass or an item of a list is made.
+        like: the channel's current value, whose types are used for a model, a dataclass or a list's items.
 
     Raises:
-        ValueRejected: it was no JSON and can't be made again; or their type refuses it.
+        ValueRejected: the old value was not JSON and can't be rebuilt, or its type refuses the new one.
     """
     if like is not None and value == as_json(like):
         return like
@@ -269,7 +269,7 @@ def _made(value: Any, like: Any) -> Any:
             keys.get(key, key): from_json(item, held.get(keys.get(key, key))) for key, item in value.items()
         }
     if isinstance(value, list):
-        # An item that was left out moves those behind it: each is first looked for as it is.
+        # A removed item moves those after it: each item is first searched for unchanged.
         known = [(as_json(item), item) for item in like] if isinstance(like, (list, tuple)) else []
         items = [_item(item, place, known) for place, item in enumerate(value)]
         if isinstance(like, (set, frozenset)) or kind is tuple:
