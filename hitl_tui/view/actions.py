@@ -1,4 +1,4 @@
-"""Every action a user can take, once: keys, footer, help and command palette are made from these tables."""
+"""The tables of all user actions, from which keys, footer, help and command palette are made."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ _LONG: Final = {short: name for name, short in _SHORT.items()}
 
 
 class NoKey(ValueError):
-    """A text that names no key; says why."""
+    """The text names no key; the message says why."""
 
 
 def _name(char: str) -> str:
-    """What Textual calls the key that types a character."""
+    """Return Textual's name of the key that types a character."""
     if char.isalnum():
         return char
     name = unicodedata.name(char, char).lower().replace("-", "_").replace(" ", "_")
@@ -73,10 +73,10 @@ _MARKS: Final = {_name(char): char for char in string.punctuation}
 
 
 def parse_key(text: str) -> str:
-    """The key that a text names, as Textual calls it: "?" is `question_mark`; "esc" and "↑" as shown will do.
+    """Return Textual's name of the key that a text names: "?" is `question_mark`; "esc" and "↑" work too.
 
     Raises:
-        NoKey: there is no such key, or terminals can't tell it from another one.
+        NoKey: there is no such key, or terminals can't distinguish it from another one.
     """
     *modifiers, base = [text] if len(text) == 1 else text.split("+")
     for modifier in modifiers:
@@ -100,12 +100,12 @@ def parse_key(text: str) -> str:
 
 @cache
 def _parsed(keys: str) -> tuple[str, ...]:
-    """Default keys as Textual calls them: bindings, keymap and footer all ask for them."""
+    """Return Textual's names of default keys; cached for bindings, keymap and footer."""
     return tuple(parse_key(key) for key in keys.split(","))
 
 
 def written(key: str) -> str:
-    """How a screen shows a key: `question_mark` as "?", `ctrl+p` as "^p"."""
+    """Return a key as a screen shows it: `question_mark` as "?", `ctrl+p` as "^p"."""
     *modifiers, base = key.split("+")
     shown = _MARKS.get(base) or _SHORT.get(base) or (base.upper() if base[1:].isdigit() else base)
     if modifiers == ["ctrl"]:
@@ -114,13 +114,13 @@ def written(key: str) -> str:
 
 
 def spelled(key: str) -> str:
-    """How the settings write a key, so that `parse_key` reads it again: "ctrl+p", "?", "comma"."""
+    """Return a key as the settings write it and `parse_key` reads it: "ctrl+p", "?", "comma"."""
     *modifiers, base = key.split("+")
     return key if modifiers or base == "comma" else _MARKS.get(base, base)
 
 
 def types_text(key: str) -> bool:
-    """True for a key that writes a character into a text field."""
+    """Whether a key writes a character into a text field."""
     return len(key) == 1 or key in _MARKS or key == "space" or ("+" not in key and key not in _NAMED)
 
 
@@ -137,27 +137,27 @@ ScreenGroup = Literal[
 
 
 class Situation(msgspec.Struct, frozen=True):
-    """What decides whether an action can be taken now.
+    """The facts that decide which actions are enabled now.
 
     Args:
-        undoing: it is being rolled back, and goes no way on but that.
-        inside: the shown step, or what goes on, has branches or a thread of its own.
-        no_agents: why the agents can't be shown, "" where they can.
-        no_items: why there is no long-term store to look at, "" where there is one.
-        no_workers: why threads are left to no workers here, "" where they may be.
-        closed: why there is no thread of the run of the subgraph that comes next, "" for any other node.
-        owned: it is the thread of a subgraph's run.
-        found: a text was looked for and stands somewhere.
-        frames: it is known where in the user's code the node has failed.
-        card: what the review card does: "" while it is closed, "aside" while keys go elsewhere, "sending"
-            while a decision can be taken back.
-        voted: what is said to somebody who has voted on all that waits, "" where a vote of theirs is wanted.
-        typing: letters go into a text.
-        tainted, private: what the selected channel is.
-        show: a show is on, from a script or from a tape.
-        recorded: the screen is recorded, so that nothing private comes on it.
-        pace: that of the show, as "1.5×", and whether it is `held`.
-        refusals: which commands can't be carried out now, by verb, each with why.
+        undoing: it is being rolled back, and can only continue the rollback.
+        inside: the shown step, or the running node, has branches or its own thread.
+        no_agents: why the agents can't be shown, "" if they can.
+        no_items: why there is no long-term store to view, "" if there is one.
+        no_workers: why threads can't be handed to workers here, "" if they can.
+        closed: why the next node, a subgraph, can't be entered; "" for any other node.
+        owned: it is a subgraph's thread.
+        found: a search has matches.
+        frames: the place in the user's code where the node failed is known.
+        card: the state of the review card: "" while it is closed, "aside" while keys go elsewhere, "sending"
+            while a decision can be undone.
+        voted: the text for a person who has voted on all requests, "" if a vote of theirs is wanted.
+        typing: letters go into a text field.
+        tainted, private: whether the selected channel is.
+        show: a presentation is running, from a script or a tape.
+        recorded: the screen is recorded, so nothing private may be shown.
+        pace: the speed of the presentation, as "1.5×"; `held` says that it is paused.
+        refusals: why commands can't be carried out now, by verb.
         key_hints: by action, the key to press, if it is not the default key.
     """
 
@@ -203,18 +203,18 @@ DisabledReason = Callable[[Situation], str]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """Something that a key does on screen.
+    """Something that a user can do on screen with a key.
 
     Args:
-        id: what a keymap names, as in "run.step".
+        id: its name in a keymap, as in "run.step".
         keys: default keys, separated by commas.
         label: one or two words for the footer.
         help: a sentence for the help screen and the palette.
         disabled_reason: returns why it is disabled now, "" if it is not.
-        footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
-        offered: the footer shows it only while it can be taken.
+        footer: its place in the footer, 0 for none; if room is short, higher ones go first.
+        offered: the footer shows it only while it is enabled.
         twin: the action whose key the footer shows beside its own.
-        both: what the footer calls it together with its twin.
+        both: the footer's label for it and its twin together.
     """
 
     id: str
@@ -230,7 +230,7 @@ class Action(msgspec.Struct, frozen=True):
 
     @property
     def default_keys(self) -> tuple[str, ...]:
-        """Its default keys as Textual calls them."""
+        """Its default keys by Textual's names."""
         return _parsed(self.keys)
 
     @property
@@ -355,7 +355,7 @@ def _can_roll_back(now: Situation) -> str:
 
 @_when_open
 def _can_check(now: Situation) -> str:
-    # Reducing and routing again takes the graph.
+    # Reducing and routing again needs the graph.
     return now.refusal(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
 
 

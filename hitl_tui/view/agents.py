@@ -1,4 +1,4 @@
-"""Agents of a thread: what each of them is and remembers, and changing its settings."""
+"""Shows the agents of a thread, their settings and their memory, and edits the settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SCHEMA: Final = {
 
 
 def settings_form(info: AgentInfo, fork: str) -> Form:
-    """A field for each setting, with what it is now; one for the name of a fork, and one for a note."""
+    """Return a form with the current settings, a name for a fork, and a note."""
     from hitl_tui.view.form import form_of
 
     now = {
@@ -54,9 +54,9 @@ def settings_form(info: AgentInfo, fork: str) -> Form:
 
 
 def changed_settings(info: AgentInfo, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the form's value differs from the agent; None takes a setting back to the graph's.
+    """Return the settings in a form's value that differ from the agent's; None resets one to the graph's.
 
-    An emptied text of instructions is an empty text, so that an agent can go on without any.
+    Emptied instructions are an empty text, so that an agent can continue without any.
     """
     settings: dict[str, Any] = {}
     if value.get("model", info.model) != info.model:
@@ -70,7 +70,7 @@ def changed_settings(info: AgentInfo, value: Mapping[str, Any]) -> dict[str, Any
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """A step to make again in a fork of `thread_id` at `base`; `words` say so."""
+    """A step to run again in a fork of `thread_id` at `base`; `words` describe it."""
 
     thread_id: str
     base: int
@@ -78,10 +78,10 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def trial_of(points: Sequence[Checkpoint], shown: int, thread_id: str, agent: str) -> Trial:
-    """What trying an agent otherwise makes again: its newest step up to the shown one, else what comes next.
+    """Return the step to run again with other settings: the agent's newest up to the shown one, or the next.
 
     Args:
-        points: checkpoints of the thread as far as they are loaded, oldest first.
+        points: the loaded checkpoints of the thread, oldest first.
     """
     for point in reversed(points):
         if 0 < point.step <= shown and any(use.agent == agent for use in point.uses):
@@ -90,7 +90,7 @@ def trial_of(points: Sequence[Checkpoint], shown: int, thread_id: str, agent: st
 
 
 def change_words(settings: Mapping[str, Any]) -> str:
-    """Settings in words, as in `model “openai/x”, temperature 0`."""
+    """Describe settings, as in `model “openai/x”, temperature 0`."""
     return ", ".join(
         f"{sanitise_line(str(name), _NAME)} {'as in the graph' if value is None else inline(value, _VALUE)}"
         for name, value in settings.items()
@@ -98,7 +98,7 @@ def change_words(settings: Mapping[str, Any]) -> str:
 
 
 def entry_words(entry: LedgerEntry) -> str:
-    """What a ledger's entry about an agent says, in words; "" for other entries."""
+    """Describe a ledger entry about an agent; "" for other entries."""
     data = thaw(entry.data) if entry.kind == "agent" else None
     if not isinstance(data, dict):
         return ""
@@ -115,7 +115,7 @@ def entry_words(entry: LedgerEntry) -> str:
 
 
 def change_notes(ledger: Sequence[LedgerEntry], step: int) -> tuple[str, ...]:
-    """What humans did to agents after a step was made and before the next one, in words."""
+    """Describe what people did to agents between a step and the next one."""
     notes: list[str] = []
     for entry in reversed(ledger):
         if entry.step < step:
@@ -142,7 +142,7 @@ _ROLES: Final[dict[str, Role]] = {"user": "human", "assistant": "node", "tool": 
 
 
 def agent_rows(infos: Sequence[AgentInfo]) -> list[Line]:
-    """Each agent on one line, in columns: name, model, what it has used, what was changed."""
+    """Return a line for each agent, in columns: name, model, use, changes."""
     names = [sanitise_line(info.name, _NAME) for info in infos]
     models = [sanitise_line(info.model, _MODEL) for info in infos]
     named, modelled = (max(map(cells, column), default=0) for column in (names, models))
@@ -160,7 +160,7 @@ def _agent_row(info: AgentInfo, name: str, model: str) -> Line:
 
 
 def used(info: AgentInfo) -> str:
-    """What its calls in the thread have used in all."""
+    """Return the total use of an agent's calls in the thread."""
     if not info.calls:
         return "no calls yet"
     return f"{count(info.calls, 'call')} · {_amount(info.tokens_in, info.tokens_out, info.cost)}"
@@ -172,7 +172,7 @@ def _amount(tokens_in: int, tokens_out: int, price: float | None) -> str:
 
 
 def memory_words(info: AgentInfo) -> str:
-    """Where the chat turns are kept, and so what a restore does to them."""
+    """Describe where the chat turns are stored, and so what a restore does to them."""
     if info.history:
         channel = sanitise_line(info.history, _NAME)
         return (
@@ -186,7 +186,7 @@ def memory_words(info: AgentInfo) -> str:
 
 
 def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
-    """What an agent is: model, temperature, tools, use, role and instructions."""
+    """Describe an agent: model, temperature, tools, use, role and instructions."""
     facts: list[tuple[str, str]] = [("model", info.model)]
     facts += [] if info.temperature is None else [("temperature", f"{info.temperature:g}")]
     facts += [("tools", ", ".join(info.tools))] if info.tools else []
@@ -205,10 +205,10 @@ def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
 
 
 def turn_lines(turns: Sequence[Mapping[str, Any]], *, whole: bool = False) -> tuple[Line, ...]:
-    """Chat turns, oldest first: who, what was said, tools called and what they gave.
+    """Return lines of the chat turns, oldest first: who, the text, the tools called and their results.
 
     Args:
-        whole: show long texts as far as a screen can, instead of their beginning.
+        whole: show as much of long texts as fits a screen, not just their beginning.
     """
     if not turns:
         return ((trusted("no turns", "dim"),),)
@@ -254,7 +254,7 @@ def _text(text: str, role: Role, limit: int) -> Iterator[Line]:
 
 
 def _calls(turns: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Names of called tools by the id of the call."""
+    """Return the names of called tools by the id of the call."""
     named: dict[str, str] = {}
     for turn in turns:
         calls = turn.get("tool_calls")
@@ -265,7 +265,7 @@ def _calls(turns: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _call(call: Any) -> tuple[str, str]:
-    """The tool's name and its arguments, indented where they are JSON."""
+    """Return lines of a tool's name and its arguments, indented if they are JSON."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(function, Mapping):
         return "?", _json(call)
@@ -289,6 +289,6 @@ _LINES: Final = 400
 
 
 def whole_agent(agent: AgentInfo) -> list[str]:
-    """All that can be known of an agent, its turns included."""
+    """Describe an agent in full, with its turns."""
     lines = [f"{name(agent.name)}:", *spans(agent_lines(agent), _LINES), memory_words(agent)]
     return [*lines, "Its turns:", *spans(turn_lines(agent.turns), _LINES)]

@@ -1,4 +1,4 @@
-"""Allowing calls of a tool: which call is meant, what its arguments must be like, and allowances in words."""
+"""Finds the call to allow, reads patterns for its arguments, and describes allowances."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _NOTE: Final = 200
 
 
 def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> ToolAction:
-    """The call that waits for an approval, its arguments as they stand.
+    """Return the call that waits for approval, with its current arguments.
 
     Args:
-        tool: the tool that it is of, None for any.
+        tool: the name of its tool, None for any.
 
     Raises:
-        UsageError: none waits, or not one alone.
+        UsageError: no call waits, or several do.
     """
     calls = [action for request in pending for action in actions(request) if tool in (None, action.name)]
     if len(calls) != 1:
@@ -40,15 +40,15 @@ def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> Too
 
 
 def as_it_stands(call: ToolAction) -> ToolAction:
-    """A call, its arguments as plain values."""
+    """Return a call with its arguments as plain values."""
     return replace(call, args=thaw(call.args))
 
 
 def exact_args(call: ToolAction) -> Mapping[str, Any]:
-    """The arguments of a call as they must be for it alone to be allowed.
+    """Return patterns for arguments that only this call matches.
 
     Raises:
-        UsageError: they have no names.
+        UsageError: the arguments have no names.
     """
     if not isinstance(call.args, dict):
         raise UsageError("the arguments of this call have no names", "allow the tool, whatever they are")
@@ -56,10 +56,10 @@ def exact_args(call: ToolAction) -> Mapping[str, Any]:
 
 
 def read_patterns(given: Iterable[str]) -> dict[str, Any]:
-    """What arguments must be like, from "path=docs/*" and "n=3"; JSON for what is no text.
+    """Read patterns for arguments, such as "path=docs/*" and "n=3"; JSON for values other than text.
 
     Raises:
-        UsageError: one is not NAME=PATTERN.
+        UsageError: a pattern is not NAME=PATTERN.
     """
     patterns: dict[str, Any] = {}
     for word in given:
@@ -74,7 +74,7 @@ def read_patterns(given: Iterable[str]) -> dict[str, Any]:
 
 
 def args_words(args: Any) -> str:
-    """Arguments, or what they must be like, as "path=docs/*, n=3"; sanitised."""
+    """Return arguments or patterns as "path=docs/*, n=3"; sanitised."""
     if not isinstance(args, Mapping):
         return inline(args, _VALUE)
     return ", ".join(
@@ -85,7 +85,7 @@ def args_words(args: Any) -> str:
 
 
 def allowance_words(allowance: Allowance) -> str:
-    """What is allowed by whom, as "a4: send with to=ann@*, by ann: “they know us”"; sanitised."""
+    """Describe an allowance, as "a4: send with to=ann@*, by ann: “they know us”"; sanitised."""
     tool = sanitise_line(allowance.tool, _NAME)
     args = args_words(allowance.args)
     like = (

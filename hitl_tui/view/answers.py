@@ -1,4 +1,4 @@
-"""From the words of a command to the request, the choice, the limit or the setting that they name."""
+"""Finds the request, choice, limit or setting that the arguments of a command name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hitl_tui.suggest import did_you_mean, nearest
 
 
 def pick_request(pending: tuple[Request, ...], wanted: str | None = None, where: str = "") -> Request:
-    """The request to answer: the one named, or the only one that waits.
+    """Return the request to answer: the one named, or the only one that waits.
 
     Args:
-        where: where the thread stands, for the refusal.
+        where: the thread's status, for the error message.
 
     Raises:
-        UsageError: none waits, or several do and none was named.
+        UsageError: no request waits, or several do and none was named.
     """
     asked = [request for request in pending if not request.breakpoint]
     if wanted is not None:
@@ -38,10 +38,10 @@ def pick_request(pending: tuple[Request, ...], wanted: str | None = None, where:
 
 
 def find_choice(request: Request, wanted: str) -> Choice:
-    """The allowed answer of that id.
+    """Return the request's choice with an id.
 
     Raises:
-        UsageError: there is none; names those there are.
+        UsageError: there is none; the message names the existing ones.
     """
     if not request.choices:
         raise UsageError(
@@ -51,10 +51,10 @@ def find_choice(request: Request, wanted: str) -> Choice:
 
 
 def named_choice(choices: Sequence[Choice], wanted: str) -> Choice:
-    """The one of several answers that has this id.
+    """Return the choice with an id.
 
     Raises:
-        UsageError: none has; names them.
+        UsageError: there is none; the message names the existing ones.
     """
     for choice in choices:
         if choice.id == wanted:
@@ -68,11 +68,11 @@ APPROVING = ("approve", "accept", "allow", "yes", "ok", "confirm", "continue", "
 
 
 def approving_choice(request: Request, thread_id: str) -> Choice:
-    """The answer that approves: the one called "approve", else the one there is whose name means yes.
+    """Return the choice that approves: the one called "approve", else the only one whose name means yes.
 
     Raises:
-        UsageError: none does, or several do and none of them is recommended; names all answers.  What
-            is recommended may be a no, so that alone makes no answer an approval.
+        UsageError: none approves, or several do and none of them is recommended; the message names all.  A
+            recommended choice may be a no, so a recommendation alone is no approval.
     """
     if not request.choices:
         return find_choice(request, "approve")
@@ -98,10 +98,10 @@ def approving_choice(request: Request, thread_id: str) -> Choice:
 
 
 def read_limit(text: str) -> tuple[str, float | str | None]:
-    """A limit and its number, as "max_iterations=50"; "none" is no limit.
+    """Read a limit and its number, as "max_iterations=50"; "none" means no limit.
 
     Raises:
-        UsageError: not of this form, or no limit of that name.
+        UsageError: it has another form, or there is no limit of that name.
     """
     from hitl_tui.engine.log.records import Limits
 
@@ -127,10 +127,10 @@ def read_limit(text: str) -> tuple[str, float | str | None]:
 
 
 def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Settings by agent, from words such as "worker.temperature=0"; "null" takes one back to the graph's.
+    """Read settings by agent, such as "worker.temperature=0"; "null" resets one to the graph's.
 
     Raises:
-        UsageError: not of this form.
+        UsageError: a setting has another form.
     """
     settings: dict[str, dict[str, Any]] = {}
     for word in given:

@@ -1,4 +1,4 @@
-"""What the row under the header says, and how a failed node is told."""
+"""Makes the banner under the header, and describes failed nodes."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ class ScreenSize(Protocol):
 
     @property
     def width(self) -> int:
-        """Cells of a row."""
+        """Width of a row in cells."""
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """Number of rows."""
 
 
 def banner_of(
     session: ViewSession, key_hints: Mapping[str, str], room: ScreenSize, *, narrow: bool
 ) -> tuple[tuple[Line, ...], str]:
-    """The rows and their kind, none for nothing.
+    """Return the banner's rows and its kind; no rows if there is nothing to say.
 
     Args:
-        key_hints: what to press, by action.
-        room: the size of the screen.
-        narrow: the header has no room to say what waits, so the banner does.
+        key_hints: the keys to press, by action.
+        room: the size of the screen in cells.
+        narrow: the header has no room to say what waits, so the banner says it.
     """
     view = session.view
     if session.shown is None and view.error is not None and view.progress.status == "failed":
@@ -75,7 +75,7 @@ def banner_of(
 
 
 def _wrapped(text: str, room: ScreenSize, role: Role) -> tuple[Line, ...]:
-    """As many rows of it as there is room for."""
+    """Wrap a line to as many rows as there is room for."""
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
     width = max(room.width - 4, 12)
     rows = wrap_line(sanitise_line(text, _SAID), width)
@@ -85,12 +85,12 @@ def _wrapped(text: str, room: ScreenSize, role: Role) -> tuple[Line, ...]:
 
 
 def failed_what(error: ErrorInfo) -> str:
-    """What failed: a node, or where none is to blame what there is instead."""
+    """Return what failed: a node, or whatever else it was."""
     return f"{error.node} failed" if error.node else error.title
 
 
 def _retrying(retry: RetryNotice, room: ScreenSize) -> tuple[Line, ...]:
-    """When it is tried again, and why: on two rows where the reason is long."""
+    """Return when the node is retried, and why; on two rows if the reason is long."""
     width = max(room.width - 4, 12)
     again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
     rows = wrap_line(sanitise_line(f"{retry.node}: {again}: {retry.why}", _SAID), width)
@@ -101,7 +101,7 @@ def _retrying(retry: RetryNotice, room: ScreenSize) -> tuple[Line, ...]:
 def _failed(
     session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
-    """What failed and why and how to mend it; then the keys."""
+    """Return what failed, why, how to fix it, and the keys."""
     width = max(room.width - 4, 12)
     view = session.view
     saved = view.graph_changed is not None
@@ -109,8 +109,8 @@ def _failed(
     what = sanitise_line(f"{failed_what(error)}: ", 80)
     mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
     why = sanitise_line(_why(error), _SAID)
-    # Where there is no room for all of it the code at the place goes first. Then the reason is cut, so that
-    # the way to mend it stays.
+    # If room is short, the code at the place is left out first. Then the reason is cut, so that the hint on
+    # how to fix it stays.
     room_for_why = most * width - cells(what) - cells(_without_code(mend)) - most * _RAGGED
     rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + mend, width)
     if len(rows) > most:
@@ -128,7 +128,7 @@ def _without_code(mend: str) -> str:
 
 
 def _retry(session: ViewSession, keys: Line, width: int) -> Line:
-    """The keys, and where there is room what trying again would repeat; what reaches outside stands out."""
+    """Return the keys and, if there is room, what a retry would repeat; side effects are highlighted."""
     if session.retry is None:
         return keys
     from hitl_tui.view.repeats import running_words
@@ -140,13 +140,13 @@ def _retry(session: ViewSession, keys: Line, width: int) -> Line:
 
 
 def _why(error: ErrorInfo) -> str:
-    """The message without the node and the attempt, which are told beside it."""
+    """Return the error message without the node and attempt, which are shown beside it."""
     return error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: ")
 
 
 def _mending(session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str]) -> Line:
     keys = [_again(session, key_hints)]
-    if error.node:  # else it is not the thread that has to be mended
+    if error.node:  # else the problem is not in the thread
         keys += [
             (key_hints["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'state'}"),
             (key_hints["change.fork"], "fork"),
@@ -189,7 +189,7 @@ def _one_row(
 def _graph_changed(
     differences: tuple[str, ...], repeats: Repeats | None, key_hints: Mapping[str, str], room: ScreenSize
 ) -> tuple[Line, ...]:
-    """On one row where there is room; else the key comes first, and then what stands and what differs."""
+    """Return the banner on one row if there is room, else the key first, then what is kept and changed."""
     from hitl_tui.view.repeats import running_words, standing_words
 
     saved, keys = "The graph's file was saved", _keys((key_hints["run.again"], "run again"))
@@ -202,7 +202,7 @@ def _graph_changed(
 
 
 def _past(session: ViewSession, key_hints: Mapping[str, str], width: int) -> Line:
-    """Which step is shown, and the keys that there is room for, the way out first."""
+    """Return which step is shown, and the keys that fit, the one to leave first."""
     assert session.shown is not None
     thread_id, step = session.shown
     if thread_id != session.thread_id:
@@ -224,7 +224,7 @@ def _past(session: ViewSession, key_hints: Mapping[str, str], width: int) -> Lin
 
 
 def _again(session: ViewSession, key_hints: Mapping[str, str]) -> tuple[str, str]:
-    """What tries again what failed: the node, or the rest of a rollback."""
+    """Return the action that retries what failed: the node, or the rest of a rollback."""
     if session.view.progress.position == ROLLBACK:
         return key_hints["change.rollback"], "roll back the rest"
     return key_hints["run.step"], "try again"
@@ -238,7 +238,7 @@ def _keys(*pairs: tuple[str, str]) -> Line:
 
 
 def log_file() -> str:
-    """The path of the log file, as far as logging knows one."""
+    """Return the path of the log file, if logging has one."""
     for handler in logging.getLogger("hitl_tui").handlers:
         if isinstance(handler, logging.FileHandler):
             return handler.baseFilename.replace(str(home_directory()), "~", 1)
@@ -246,7 +246,7 @@ def log_file() -> str:
 
 
 def failure_lines(session: ViewSession, key_hints: Mapping[str, str], width: int) -> tuple[Line, ...]:
-    """A failed node at its step: what went wrong, and the keys to continue."""
+    """Describe a failed node at its step: what went wrong, and the keys to continue."""
     error = session.view.error
     if error is None:
         return ()

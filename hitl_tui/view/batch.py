@@ -1,7 +1,7 @@
-"""Many decisions at once: what of the rows of a queue would be decided, why the rest not, and doing it.
+"""Decides many requests at once: plans which rows of a queue are decided, says why not, and does it.
 
-Each is a command of its own, through the same guards as one that is decided by itself, with the hash of the
-state that the row was read with: one that has moved since is refused.
+Each decision is its own command and passes the same guards as a single one.  It carries the hash of the state
+that the row was read with: if the thread has moved since, it is refused.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ APPROVE = "approve"
 
 
 class Decider(msgspec.Struct, frozen=True):
-    """Who decides.
+    """The person who decides.
 
     Args:
         actor, account: the name, and the account of the operating system (see `journal.account`).
-        signs: whether a key signs what they decide.
-        note: their words, None for none.
+        signs: whether a key signs their decisions.
+        note: their reason, None for none.
     """
 
     actor: str
@@ -54,14 +54,14 @@ def planned(
     note: str | None = None,
     high_risk: bool = False,
 ) -> Planned:
-    """What an answer would do to one row.
+    """Plan an answer to one row.
 
     Args:
-        row: as it was marked, or read.
-        wanted: the id of an answer; "approve" is whatever approves.
+        row: the row as it was marked or read.
+        wanted: the id of an answer; "approve" means the one that approves.
         current: the row at its place now, None if there is none.
-        note: words of its own, in place of those of who decides.
-        high_risk: whether it may be of high risk, as a rule says.
+        note: a reason for this row, instead of the decider's.
+        high_risk: whether a rule allows high risk.
     """
     words = by.note if note is None else note
     request = row.request
@@ -81,7 +81,7 @@ def planned(
     try:
         choice = _choice(request, wanted, row.name)
         value = choice_answer(choice, words)
-        # Whether a key signs is known already, and said in other words.
+        # Whether a key signs is already known, and shown in other words.
         check_answer(
             replace(request, signed=False), value, step=request.step, head=request.step, actor=by.actor,
             account=by.account, signer=None, now=now,
@@ -94,7 +94,7 @@ def planned(
 def _exclusion_reason(
     row: QueueRow, current: QueueRow | None, by: Decider, now: int, *, high_risk: bool = False
 ) -> str:
-    """Why a row is not for a sweep, whatever the answer; "" where it is."""
+    """Return why a row can't be decided in a batch, whatever the answer; "" if it can."""
     request = row.request
     if request is None or request.breakpoint:
         return "it only stopped; nothing is asked"
@@ -122,7 +122,7 @@ def _asks_for(request: Request) -> str:
 
 
 def _choice(request: Request, wanted: str, thread: str) -> Choice:
-    """The answer that is wanted; raises `UsageError` where there is none."""
+    """Return the wanted choice; raises `UsageError` if there is none."""
     if wanted == APPROVE:
         try:
             return approving_choice(request, thread)
@@ -135,7 +135,7 @@ def _choice(request: Request, wanted: str, thread: str) -> Choice:
 def plan(
     marked: Iterable[QueueRow], wanted: str, by: Decider, now: int, current: Mapping[Key, QueueRow]
 ) -> tuple[Planned, ...]:
-    """What an answer would do to each row: those that would be decided first.
+    """Plan an answer to each row, those that would be decided first.
 
     Args:
         current: all rows as they are now, by their keys.
@@ -192,9 +192,9 @@ async def plan_by(
 
 
 async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
-    """Whether an answer would set the same and lead to the same node as the recommended one.
+    """Whether an answer sets the same values and leads to the same node as the recommended one.
 
-    Of several votes only those alike count together, so there no other answer is the same.
+    With several votes only equal answers count together, so there no other answer is the same.
     """
     if request.quorum > 1:
         return False
@@ -205,13 +205,13 @@ async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
                 would = await driver.preview(Answer(request.id, value, request.step))
                 changes = {update.channel: update.after for update in would.updates if update.changed}
                 effects.append((would.next_node, changes))
-    except HitlError:  # without its graph nobody can tell
+    except HitlError:  # unknown without its graph
         return False
     return effects[0] == effects[1] and effects[0][0] is not None
 
 
 def answers_of(rows: Sequence[QueueRow]) -> tuple[tuple[str, str, int], ...]:
-    """The answers that rows allow: id, what a person reads, how many allow it; what approves comes first."""
+    """Return the answers that rows allow: id, label, number of rows; those that approve come first."""
     known: dict[str, str] = {}
     times: Counter[str] = Counter()
     for row in rows:
@@ -251,7 +251,7 @@ def result_words(results: Sequence[Planned]) -> str:
 
 
 async def run_on(hub: Hub, thread: str) -> None:
-    """Let a thread that was decided go on until it stops, as after a decision on its card."""
+    """Run a decided thread until it stops, as after a decision on its card."""
     async with hub.borrow(thread) as driver:
         snapshot = await driver.snapshot()
         if (
@@ -270,7 +270,7 @@ async def run_on(hub: Hub, thread: str) -> None:
 
 
 async def decide(hub: Hub, plan: Planned, actor: str) -> Planned:
-    """Decide one; a refusal is an outcome, as the rest is to be decided all the same."""
+    """Carry out one decision; a refusal is returned as an outcome, so that the rest is still decided."""
     try:
         async with hub.borrow(plan.thread) as driver:
             await driver.execute(plan.command(actor))

@@ -1,4 +1,4 @@
-"""Who wrote what: the last writer of each line, key or item of a channel."""
+"""Finds the last writer of each line, key or item of a channel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BlameLine(msgspec.Struct, frozen=True):
 
 
 def blame(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
-    """Last writers in the newest version, from a channel's versions, oldest first."""
+    """Return the last writers in the newest of a channel's versions, given oldest first."""
     if not versions:
         return ()
     newest = versions[-1][1]
@@ -48,10 +48,10 @@ def _line(checkpoint: Checkpoint, text: str) -> BlameLine:
 
 
 def _tokens(value: Any, known: dict[int, str]) -> list[str]:
-    """Items in a form that can be compared and hashed.
+    """Convert items to a form that can be compared and hashed.
 
     Args:
-        known: forms of items that are in other versions, too, by identity: a long list shares most of them.
+        known: forms of items in other versions, by identity: versions of a long list share most of them.
     """
     if not isinstance(value, list | tuple):
         return []
@@ -65,7 +65,7 @@ def _token(item: Any) -> str:
 def _lines(
     versions: Sequence[tuple[Checkpoint, Any]], rows: Sequence[Sequence[str]], shown: Sequence[str]
 ) -> tuple[BlameLine, ...]:
-    """Carry each row's writer along through the versions; what is new belongs to who wrote the version."""
+    """Track the writer of each row through the versions; new rows belong to the version's writer."""
     owners: list[int] = []
     before: Sequence[str] = []
     for at, after in enumerate(rows):
@@ -92,7 +92,7 @@ def _keys(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
 
 
 def _whole(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
-    """The last step at which the value became what it is."""
+    """Return the last step that changed the value."""
     newest = versions[-1][1]
     first = versions[-1][0]
     for checkpoint, value in reversed(versions):

@@ -1,4 +1,4 @@
-"""The branches of a map or a parallel: in words, in full, what each wrote and says while it runs."""
+"""Shows the branches of a map or a parallel: counts, rows, details, and output while they run."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class BranchRow(msgspec.Struct, frozen=True):
     """A branch as one row of a list; all texts sanitised, on one line.
 
     Args:
-        path: raw, as a key.
-        label: its path as shown, without the step that it is in.
-        item: what it is about, "" for a member of a parallel.
-        took: how long it ran, "" where that isn't known.
+        path: raw, used as a key.
+        label: its path as shown, without its step.
+        item: the item that it processes, "" for a member of a parallel.
+        took: how long it ran, "" if unknown.
         wrote: the channels it wrote.
-        remark: why it failed, what it asks, or by whom it was overwritten.
+        remark: why it failed, what it asks, or who overwrote it.
     """
 
     path: str
@@ -65,7 +65,7 @@ class BranchRow(msgspec.Struct, frozen=True):
 
 
 def phase_words(phase: BranchPhase, glyphs: Glyphs = UNICODE) -> tuple[str, str, Role]:
-    """Glyph, word and role of a branch's phase."""
+    """Return the glyph, word and role of a branch's phase."""
     glyph, word, _, role = _PHASES[phase]
     return getattr(glyphs, glyph), word, role
 
@@ -92,7 +92,7 @@ def short_count(inside: InsideView) -> str:
 
 
 def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
-    """The branches of a committed step by their place; what they wrote as text, as long as it is known."""
+    """Return the branches of a committed step by place, with the text that they wrote, if it is known."""
     known = inside.branches if (inside.node, inside.step) == (point.node, point.step) else {}
     views: list[BranchView] = []
     for outcome in point.branches:
@@ -117,7 +117,7 @@ def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
 
 
 def items_of(values: Mapping[str, Any], over: str) -> Sequence[Any]:
-    """The items that a map goes over: the list at a channel, or at a path into one."""
+    """Return the items of a map: the list at a channel, or at a path into one."""
     name, *path = over.split(".") if over else [""]
     value = values.get(name)
     for part in path:
@@ -126,19 +126,19 @@ def items_of(values: Mapping[str, Any], over: str) -> Sequence[Any]:
 
 
 def item_text(branch: BranchView, items: Sequence[Any]) -> str:
-    """What a branch is about, on one line; a private list shows nothing of its items."""
+    """Return a branch's item on one line; nothing of a private list."""
     if not 0 <= branch.index < len(items):
         return ""
     item = items[branch.index]
     if kind(item) == "object" and item:
-        # The first texts of it say more than the names of its fields.
+        # Its first texts say more than the names of its fields.
         texts = [value for value in item.values() if isinstance(value, str) and value]
         return sanitise_line(" · ".join(text[:_ITEM] for text in texts[:2]), _ITEM) or inline(item, _ITEM)
     return "" if item is PRIVATE else inline(item, _ITEM)
 
 
 def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
-    """Who wrote after a branch: (path, channel) -> the path of the next branch that wrote the channel."""
+    """Return (path, channel) -> the path of the next branch that wrote the same channel."""
     last: dict[str, str] = {}
     writers: dict[tuple[str, str], str] = {}
     for update in updates:
@@ -172,8 +172,8 @@ def branch_rows(
 
     Args:
         updates: of the committed step; () while it runs.
-        items: what a map goes over.
-        now: microseconds, for those that run.
+        items: the items of a map.
+        now: microseconds, for branches that run.
     """
     wrote: dict[str, dict[str, None]] = {}
     for update in updates:
@@ -201,13 +201,13 @@ def branch_rows(
 
 
 def _label(path: str) -> str:
-    """What tells a branch from the others: of nodes of a LangGraph superstep their names alone."""
+    """Return a branch's label; for a node of a LangGraph superstep, just its name."""
     step, _, member = path.partition("/")
     return member if member and nodes_at_once(step) else path
 
 
 def slowest_first(branches: Sequence[BranchView], now: int) -> list[BranchView]:
-    """Branches by how long they ran, or run until now; those of which it is not known come last."""
+    """Sort branches by duration, the slowest first; those with unknown duration come last."""
     return sorted(branches, key=lambda branch: _time(branch, now), reverse=True)
 
 
@@ -236,9 +236,9 @@ _NAMED: Final = 8
 def branch_lens(
     updates: Sequence[AppliedUpdate], branches: Sequence[BranchOutcome], glyphs: Glyphs = UNICODE
 ) -> tuple[Line, ...]:
-    """Lines for all updates of a step by its branches; of many branches the first ones.
+    """Return lines for the updates of a step by branch; only the first of many branches.
 
-    Branches that were not needed are named in one line at the end.
+    One line at the end names the branches that were not needed.
     """
     if not branches:
         return lens(updates, glyphs)
@@ -247,7 +247,7 @@ def branch_lens(
         groups.setdefault(branch_of(update.path), []).append(update)
     by = overwriters(updates)
     shown = [outcome for outcome in branches if outcome.status != "unneeded"]
-    shown.sort(key=lambda outcome: outcome.status != "failed")  # the rest may be out of sight
+    shown.sort(key=lambda outcome: outcome.status != "failed")  # the rest may be off screen
     lines: list[Line] = []
     for outcome in shown[:_SHOWN]:
         lines += outcome_lines(outcome, glyphs)
@@ -263,7 +263,7 @@ def branch_lens(
 
 
 def outcome_lines(outcome: BranchOutcome, glyphs: Glyphs = UNICODE, message: int = _WIDE) -> list[Line]:
-    """A branch and what became of it; why, where it failed."""
+    """Return lines about a branch's outcome, and its error if it failed."""
     glyph, word, role = phase_words(outcome.status, glyphs)
     facts = [word] if outcome.status != "ok" else []
     if outcome.attempts > 1:
@@ -314,12 +314,12 @@ def branch_detail(
     *,
     node: NodeInfo | None = None,
 ) -> list[Line]:
-    """Lines about a branch; texts are not wrapped, but each line of them is one.
+    """Return lines about a branch; each line of a text is one line, not wrapped.
 
     Args:
         updates: of the whole step, or () while it runs.
-        items: what a map goes over.
-        node: the map or the parallel, for what its branches may read and write.
+        items: the items of a map.
+        node: the map or the parallel, for the contract of its branches.
     """
     lines = _head(branch, glyphs)
     if branch.asks:
@@ -375,7 +375,7 @@ def _writer(branch: BranchView) -> tuple[Span, ...]:
 
 
 def _text(text: str, role: Role) -> list[Line]:
-    """The end of a text, a line each."""
+    """Return the last lines of a text."""
     return [(trusted(line, role),) for line in sanitise(text).split("\n")[-_ROWS:]]
 
 
@@ -385,7 +385,7 @@ Wrap = Callable[[str, int], Sequence[str]]
 
 
 def branch_stream(inside: InsideView, width: int, height: int, wrap: Wrap) -> list[Line]:
-    """Rows for a pane of `width` times `height` cells: those that run first, then who ended last.
+    """Return rows for a pane of `width` times `height` cells: running branches first, then the latest to end.
 
     Args:
         wrap: breaks a sanitised line into rows of a width.
@@ -417,12 +417,12 @@ def branch_stream(inside: InsideView, width: int, height: int, wrap: Wrap) -> li
 
 
 def _branch(branch: BranchView, width: int, most: int, wrap: Wrap) -> list[Line]:
-    """A branch's name and the newest rows of what it writes."""
+    """Return a branch's name and the newest rows of its output."""
     glyph, _, role = phase_words(branch.phase)
     who = [untrusted(branch.path, "node", _NAME_BRANCH_STREAM)]
     by = branch.agent if branch.agent not in ("", branch.name) else ""
     who += [untrusted(f" · {part}", "dim", _NAME_BRANCH_STREAM) for part in (by, branch.model) if part]
-    # A row is at most so many characters that their end fills all rows.
+    # No row is longer than this, so the last characters of a text fill all rows.
     tail = branch.text[-(width * (most + 1) * 4) :]
     rows = [row for line in sanitise(tail).rstrip("\n").split("\n") for row in wrap(line, max(width - 2, 4))]
     return [(trusted(f"{glyph} ", role), *who), *((trusted("  "), trusted(row)) for row in rows[-most:])]

@@ -1,4 +1,4 @@
-"""Breakpoints as lines: below the graph and in their list."""
+"""Shows breakpoints as lines, below the graph and in their list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INSIDE = re.compile(r"[/\[]")
 
 
 def breakpoint_line(point: Breakpoint, graph: GraphInfo, hits: Mapping[str, int]) -> Line:
-    """A breakpoint: whether it stops, where, and when.
+    """Return a line about a breakpoint: whether it is on, where, and when it stops.
 
     ● score  hit 3 of 5
     """
@@ -47,7 +47,7 @@ def breakpoint_line(point: Breakpoint, graph: GraphInfo, hits: Mapping[str, int]
 
 
 def marked_nodes(points: Iterable[Breakpoint], graph: GraphInfo) -> dict[str, bool]:
-    """The nodes that breakpoints stand at, each with whether a run may stop there."""
+    """Return the nodes with breakpoints, each with whether a run may stop there."""
     names = {node.name for node in graph.nodes}
     marks: dict[str, bool] = {}
     for point in points:

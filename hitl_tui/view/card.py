@@ -1,4 +1,4 @@
-"""The review card: what a request asks, about what, how it may be answered, and the answer so far."""
+"""The review card: a request's question, its subject, its choices, and the answer so far."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _REFUSALS: Final = frozenset(
 
 
 def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: bool = False) -> Any:
-    """A choice as an answer, with words of one's own where it carries them.
+    """Return the answer for a choice, with the person's text if the choice takes one.
 
     Raises:
-        UsageError: it needs words and there are none; comments become words of it.
+        UsageError: the choice needs a text and there is none; comments count as text.
     """
     if choice.text == "required" and not (words or "").strip() and not commented:
         raise UsageError(f"the answer {choice.id!r} needs a comment", 'add one: --note "…"')
@@ -60,15 +60,15 @@ def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: 
 
 
 def words_first(choice: ChoiceView) -> bool:
-    """Whether words are asked for before an answer is taken: where it needs some, and where it says no."""
+    """Whether a text is asked for before a choice is taken: if it needs one, or if it refuses."""
     return choice.text == "required" or (choice.text == "optional" and choice.id.lower() in _REFUSALS)
 
 
 def value_answer(request: Request, word: str) -> Any:
-    """A typed value: text where text is asked for, JSON otherwise.
+    """Return the answer for a typed value: text if the request wants text, else JSON.
 
     Raises:
-        UsageError: not JSON; says where.
+        UsageError: it is not JSON; the message says where.
     """
     if wants_text(request.schema):
         return word
@@ -82,12 +82,12 @@ def value_answer(request: Request, word: str) -> Any:
 
 
 def wants_text(schema: Mapping[str, Any] | None) -> bool:
-    """Whether a free answer is a text: where its schema says so, or says nothing."""
+    """Whether a free answer is a text: if its schema says so, or there is none."""
     return not schema or schema.get("type") == "string"
 
 
 def looks_like_json(word: str) -> bool:
-    """Whether a text is a JSON object or list, so that somebody may not mean a text."""
+    """Whether a text is a JSON object or list, which may not be meant as text."""
     if not word.startswith(("{", "[")):
         return False
     try:
@@ -102,19 +102,19 @@ EDIT = "edit"
 
 
 def actions(request: Request) -> tuple[ToolAction, ...]:
-    """The actions that a request asks to approve, in their order; none for other requests."""
+    """Return the actions that a request asks to approve, in order; none for other requests."""
     return actions_of(request.shape, request.payload)
 
 
 def answer_form(request: Request) -> Form | None:
-    """The form of a free answer; None where it is a choice, an edit, a text or any JSON."""
+    """Return the form of a free answer; None for a choice, an edit, a text or any JSON."""
     if request.choices or request.shape or request.kind == "edit":
         return None
     return form_of(request.schema)
 
 
 def edit_form(request: Request, action: ToolAction | None = None) -> Form | None:
-    """The form to edit an action's arguments in, or the payload of a request to edit it; None for a text."""
+    """Return the form to edit an action's arguments, or the payload to edit; None for a text."""
     schema, value = (action.schema, action.args) if action else (request.schema, request.payload)
     return form_of(schema, value) or form_of_value(value)
 
@@ -131,9 +131,9 @@ _SHORTEST: Final = 100_000
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A value of the subject: the step that wrote it, who did, and the raw value.
+    """A version of the subject: the step that wrote it, the writer, and the raw value.
 
-    `became` is what became of it in the version that is decided about, where that was looked at already.
+    `became` is how it changed in the version that is decided about, if already computed.
     """
 
     step: int
@@ -145,14 +145,14 @@ class Version(msgspec.Struct, frozen=True):
 async def newest_versions(
     session: ViewSession, channel: str, step: int
 ) -> tuple[Version | None, Version | None]:
-    """The newest version of a channel up to a step and the one before, as far as the last steps hold them."""
+    """Return a channel's newest two versions up to a step, if the last steps have them."""
     found = (await session.versions(channel, step, 2)).found
     version, previous = (*(Version(point.step, who, value) for point, who, value in found), None, None)[:2]
     return version, previous
 
 
 class ChoiceView(msgspec.Struct, frozen=True):
-    """One allowed answer: `key` is what to press, `text` whether it takes words."""
+    """One allowed answer: `key` is the key to press, `text` whether it takes a text."""
 
     id: str
     key: str
@@ -162,21 +162,21 @@ class ChoiceView(msgspec.Struct, frozen=True):
 
 
 class ReviewCard(msgspec.Struct, frozen=True):
-    """A request as drawn.  `seen` is what to hand to `Driver.answer` with the answer.
+    """A request as drawn.  `seen` goes to `Driver.answer` with the answer.
 
     Args:
         title: what is asked, such as "Approve this draft?".
-        badge: whose verdict, such as "advisor: REVISE", or None; `badge_role` its meaning.
+        badge: a verdict, such as "advisor: REVISE", or None; `badge_role` is its meaning.
         facts: "round 2 of 3 · opus · 214 tok".
-        words: what the asker says, or the payload as JSON where it isn't known.
-        why: what the step that asks says about itself, as how it read a reply.
-        about: what is decided about, how large it is and how much it changed.
-        revised: what became of its last version, where it had one.
-        votes: who voted so far, where several must.
-        before: what was decided at this node last time, by whom and why; () where nothing was.
-        terms: who may answer, how many must agree, and until when, where a request says so.
-        signing: what will sign the answer, or that it must be signed and nothing does.
-        attending: whose it is, who has claimed it and who has it open elsewhere.
+        words: the asker's text, or an unknown payload as JSON.
+        why: the asking step's own explanation, such as how it read a reply.
+        about: the subject, its size and how much it changed.
+        revised: the changes since its last version, if it had one.
+        votes: who has voted so far, if several must.
+        before: the last decision at this node, by whom and why; () if there was none.
+        terms: who may answer, how many must agree, and until when, if the request says so.
+        signing: what will sign the answer, or that a required key is missing.
+        attending: who owns it, who has claimed it and who has it open elsewhere.
         bound: "about step 4 · 5e431cea".
     """
 
@@ -211,16 +211,15 @@ def review_card(
     edited: tuple[Any] | None = None,
     reader: str = "",
 ) -> ReviewCard:
-    """The card of a request.
+    """Return the card of a request.
 
     Args:
-        values: the channel values at the step it is bound to.
-        version: where the subject's value of that step comes from.
-        previous: the version of the subject before it, for what changed.
-        decided: what was decided so far about the first of several actions: in words, and the arguments
-            where they were edited.
-        reader: who reads it.
-        edited: what will be sent in place of what was asked about, where a person has edited that.
+        values: the channel values at the request's step.
+        version: the subject's version at that step.
+        previous: the version before it, to show changes.
+        decided: the decisions so far about the first of several actions: as text, with edited arguments.
+        reader: the person who reads it.
+        edited: what will be sent instead of the proposed value, if a person has edited that.
     """
     payload: Mapping[str, Any] = request.payload if isinstance(request.payload, Mapping) else {}
     verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
@@ -268,7 +267,7 @@ def review_card(
 
 
 def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
-    """A choice as drawn; `recommended` is the id of the one that enter takes."""
+    """Return a choice as drawn; `recommended` is the id of the one that enter takes."""
     return ChoiceView(
         id=choice.id,
         key=sanitise_line(choice.key, _KEY),
@@ -279,7 +278,7 @@ def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
 
 
 def _notes(request: Request) -> tuple[Line, ...]:
-    """What to know about the question, as an earlier answer to another one at its place."""
+    """Return notes on a request, such as an earlier answer at the same place."""
     return tuple((untrusted(note, "accent", _WORDS),) for note in request.notes)
 
 
@@ -302,21 +301,21 @@ def _vote(request: Request, vote: Vote) -> Line:
 
 
 def vote_given(request: Request) -> str:
-    """What is told after a vote that does not settle a request alone."""
+    """Return the message after a vote that does not decide a request alone."""
     return f"your vote counts: {len(request.votes)} of {request.quorum}; it waits for {yet_to_vote(request)}"
 
 
 def yet_to_vote(request: Request) -> str:
-    """Who may still vote, by name where reviewers are named."""
+    """Return who may still vote, by name if reviewers are named."""
     voted = {vote.actor for vote in request.votes}
     left = ", ".join(sanitise_line(name, _NAME) for name in request.reviewers if name not in voted)
     return left or "another reviewer"
 
 
 def signing_line(request: Request, key: str) -> Line:
-    """What signs an answer, before somebody begins to type one; () where nothing does and nothing must."""
+    """Return what will sign the answer, or that a key is missing; () if no signature is involved."""
     if key:
-        # Of a long path a narrow card would show all but what tells one key from another.
+        # A narrow card would cut the end of a long path, which is what distinguishes keys.
         return (trusted(f"your decision is signed with {sanitise_line(PurePath(key).name, _WIDE)}", "dim"),)
     if request.signed:
         words = "it must be signed, and you have no signing key: name one as signing_key in config.toml"
@@ -325,7 +324,7 @@ def signing_line(request: Request, key: str) -> Line:
 
 
 def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]:
-    """What a person answered at this node the last time it asked."""
+    """Return a person's answer to this node's last request."""
     asked = {
         entry.request_id: entry
         for entry in ledger
@@ -340,7 +339,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
             label = next((choice.label for choice in request.choices if choice.id == said.get("choice")), "")
             what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
             comments = comments_of(entry.data)
-            # The words of the answer quote the comments, which are told by themselves.
+            # The answer's text quotes the comments, which are shown separately.
             words = entry.note or ("" if comments else said.get("text"))
             note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
             who = identity(entry.actor, entry.login)
@@ -350,7 +349,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
 
 
 def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
-    """Why a request waits no longer, in words for somebody who was about to answer it."""
+    """Return why a request no longer waits, for a person who was about to answer it."""
     for entry in reversed(ledger):
         if entry.request_id == request_id and entry.kind == "answer":
             note = f" (“{sanitise_line(entry.note, _WIDE)}”)" if entry.note else ""
@@ -361,7 +360,7 @@ def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
 
 
 def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:
-    """Where inside the node it is asked; round, model and use of the step that asks."""
+    """Return the request's place inside the node, and the asking step's round, model and use."""
     facts: list[str] = []
     if request.thread:
         inner = request.path.partition("/")[2]
@@ -388,7 +387,7 @@ def _why(request: Request, checkpoint: Checkpoint | None) -> tuple[Line, ...]:
 
 
 def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:
-    """The asker's words; a payload of another shape as JSON, so that nothing asked stays unseen."""
+    """Return the asker's text; a payload of another shape as JSON, so that nothing is hidden."""
     if request.policy == "on_taint":
         values = payload.get("values")
         return (*taint_words(payload), *(_parts(values) if isinstance(values, Mapping) else ()))
@@ -400,7 +399,7 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
     elif request.payload is None:
         lines = ()
     elif isinstance(request.payload, str):
-        # A text that is the title is not said twice.
+        # A text that equals the title is not repeated.
         lines = value_lines(request.payload, "text")[:_WORDS] if request.payload != request.title else ()
     elif request.thread and payload and all(isinstance(value, str) for value in payload.values()):
         return _parts(payload)
@@ -410,13 +409,13 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
 
 
 def _edited(value: Any) -> tuple[Line, ...]:
-    """What a person sends in place of what they were asked about."""
+    """Return the value that a person sends instead of the proposed one."""
     lines = value_lines(value, "text")[:_WORDS] if isinstance(value, str) else _json(value)
     return ((trusted("Your version", "human"),), *((trusted(line, "value"),) for line in lines))
 
 
 def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
-    """Values of a thread inside, each below its name; that thread has the channels, this one has not."""
+    """Return the values of a subgraph's thread, whose channels this thread lacks, each below its name."""
     lines: list[Line] = []
     for name, value in payload.items():
         length = count(len(value), "character") if isinstance(value, str) else size(value)
@@ -427,7 +426,7 @@ def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
 
 
 def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line, ...]:
-    """The actions that wait: the one to decide about with all its arguments, the others by name."""
+    """Return the waiting actions: the current one with its arguments, the others by name."""
     asked = actions_of(request.shape, request.payload)
     lines: list[Line] = []
     for place, action in enumerate(asked):
@@ -449,14 +448,14 @@ def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line
 
 
 def _json(value: Any) -> Sequence[str]:
-    """JSON for people: texts of several lines keep their lines."""
+    """Return JSON for people: texts keep their line breaks."""
     lines = laid_out(value)
     more = len(lines) - _WORDS
     return (*lines[:_WORDS], f"… {count(more, 'more line')}") if more > 0 else lines[:_WORDS]
 
 
 def _subject(request: Request, view: RunView, values: Mapping[str, Any]) -> Any:
-    """The value that is decided about."""
+    """Return the value that is decided about."""
     channel = next((channel for channel in view.graph.channels if channel.name == request.subject), None)
     hidden = channel is not None and channel.visibility == "private"
     return PRIVATE if hidden else values.get(request.subject or "")
@@ -486,10 +485,10 @@ Decided = tuple[str, Any]
 
 
 class AnswerDraft:
-    """What has been chosen and written for one request; nothing of it is sent yet.
+    """The unsent answer to one request: what was chosen and typed so far.
 
     Attributes:
-        form: the form that is filled in now, None where there is none to fill in.
+        form: the form that is being filled in, None if there is none.
         editing: whether that form (or the editor) is about the arguments of the current action.
     """
 
@@ -509,7 +508,7 @@ class AnswerDraft:
 
     @property
     def part(self) -> int:
-        """The place of the action that is decided about."""
+        """The index of the action that is decided about."""
         return len(self._decided)
 
     @property
@@ -519,19 +518,19 @@ class AnswerDraft:
 
     @property
     def edited(self) -> bool:
-        """True once there is a value from the editor."""
+        """Whether there is a value from the editor."""
         return self._value is not _NOT_YET
 
     @property
     def choices(self) -> tuple[ChoiceView, ...]:
-        """The answers there are now."""
+        """The choices that are available now."""
         action = self.action
         choices = self.request.choices if action is None else choices_of([action])
         return tuple(choice_view(choice, self.request.recommended) for choice in choices)
 
     @property
     def value(self) -> Any:
-        """What the editor begins with: what it gave before, else what is asked about."""
+        """The editor's initial value: its last result, else the proposed value."""
         if self.edited:
             return self._value
         if self.editing and self.action is not None:
@@ -543,18 +542,18 @@ class AnswerDraft:
         self._value = value
 
     def begin_edit(self) -> bool:
-        """Edit the arguments of the current action; True where there is a form for it."""
+        """Start to edit the current action's arguments; returns whether there is a form for it."""
         self.editing = True
         assert self.action is not None
         self.form = edit_form(self.request, self.action)
         return self.form is not None
 
     def end_edit(self) -> None:
-        """Back to the choices."""
+        """Return to the choices."""
         self.editing, self.form, self._value = False, None, _NOT_YET
 
     def decide(self, choice: ChoiceView, words: str, args: Any = None) -> tuple[str, Any] | None:
-        """Decide about the current action: the label and the answer once all are decided, else None."""
+        """Decide the current action; returns the label and the answer once all are decided, else None."""
         answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
         self._decided.append(answer)
         # The reason field is emptied for the next action, so that the reason is shown with the decision.
