@@ -71,7 +71,7 @@ def phase_words(phase: BranchPhase, glyphs: Glyphs = UNICODE) -> tuple[str, str,
 
 
 def counted(inside: InsideView) -> str:
-    """ "3 of 10 done, 1 failed, 4 running"; "" where nothing is known yet."""
+    """Return "3 of 10 done, 1 failed, 4 running"; "" if nothing is known yet."""
     phases = inside.phases()
     if not phases and not inside.total:
         return ""
@@ -82,7 +82,7 @@ def counted(inside: InsideView) -> str:
 
 
 def short_count(inside: InsideView) -> str:
-    """ "3/10 ✗1", as beside a node of the picture."""
+    """Return "3/10 ✗1", as shown beside a node of the graph."""
     phases = inside.phases()
     if not phases and not inside.total:
         return ""
@@ -151,7 +151,7 @@ def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
 
 
 def overwritten(branch: BranchView, by: Mapping[tuple[str, str], str]) -> str:
-    """ "draft overwritten by group/b"; "" where all it wrote stayed."""
+    """Return "draft overwritten by group/b"; "" if all its writes stayed."""
     names = branch.outcome.overridden if branch.outcome else ()
     parts = [
         f"{sanitise_line(name, _NAME)} overwritten"

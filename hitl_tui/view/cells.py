@@ -1,4 +1,4 @@
-"""How many terminal cells a text takes, cutting it there, and rows of cells to put spans on."""
+"""Measures and cuts text in terminal cells, and places spans on rows of cells."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _all_narrow = re.compile(
 
 
 def narrow(text: str) -> bool:
-    """Whether each character of a text takes a cell, as far as that is seen at once."""
+    """Whether each character of a text certainly takes one cell, by a quick check."""
     return text.isascii() or _all_narrow(text) is not None
 
 
 def cells(text: str) -> int:
-    """The cells that a sanitised text takes in a line."""
+    """Return the width of a sanitised text in cells."""
     if text.isascii() or _all_narrow(text):
         return len(text)
     pictures = text.count(_AS_PICTURE) and sum(
@@ -46,7 +46,7 @@ def _cell(char: str) -> int:
 
 
 def cut(text: str, limit: int, ellipsis: str = "…") -> str:
-    """The text, or its beginning and an ellipsis, in at most `limit` cells."""
+    """Return the text, or its beginning and an ellipsis, in at most `limit` cells."""
     if cells(text) <= limit:
         return text
     room = limit - 1
@@ -61,7 +61,7 @@ def cut(text: str, limit: int, ellipsis: str = "…") -> str:
 
 
 def cut_start(text: str, limit: int, ellipsis: str = "…") -> str:
-    """The text, or an ellipsis and its end, in at most `limit` cells."""
+    """Return the text, or an ellipsis and its end, in at most `limit` cells."""
     if cells(text) <= limit:
         return text
     room = limit - 1
@@ -74,7 +74,7 @@ def cut_start(text: str, limit: int, ellipsis: str = "…") -> str:
 
 
 def cut_middle(text: str, limit: int, ellipsis: str = "…") -> str:
-    """The text, or its beginning and its end around an ellipsis, in at most `limit` cells."""
+    """Return the text, or its beginning and end around an ellipsis, in at most `limit` cells."""
     if cells(text) <= limit:
         return text
     end = cut_start(text, limit // 2 + 1, ellipsis) if limit > 2 else ellipsis[: max(limit, 0)]
@@ -82,16 +82,16 @@ def cut_middle(text: str, limit: int, ellipsis: str = "…") -> str:
 
 
 def thread_name(thread_id: str, limit: int) -> str:
-    """The id of a thread in `limit` cells: such ids begin with a graph's name and end with what differs."""
+    """Shorten a thread's id to `limit` cells: it begins with the graph's name and ends with what differs."""
     return cut_middle(sanitise(thread_id, multiline=False), limit)
 
 
 def columns(rows: Sequence[Sequence[str]], give: Sequence[int] = (), room: int | None = None) -> list[int]:
-    """The cells that each column of a table takes: those of its widest cell.
+    """Return the width of each column of a table, that of its widest cell.
 
     Args:
-        give: where all take more than `room`, these are cut, the first one first.
-        room: cells there are for all of them with the gaps between; None for as many as they take.
+        give: the columns that shrink if all together exceed `room`, the first one first.
+        room: the cells for all columns and the gaps between them; None for no limit.
     """
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     if room is not None:
@@ -102,7 +102,7 @@ def columns(rows: Sequence[Sequence[str]], give: Sequence[int] = (), room: int |
 
 
 def fitted(text: str, width: int) -> str:
-    """The text in exactly so many cells."""
+    """Cut or pad a text to exactly so many cells."""
     shown = cut(text, width)
     return shown + _BLANK * (width - cells(shown))
 
@@ -115,14 +115,14 @@ _NARROWEST: Final = 10
 
 
 class Canvas:
-    """`rows` rows of `width` cells; what would reach beyond the right edge is cut there."""
+    """`rows` rows of `width` cells; text is cut at the right edge."""
 
     def __init__(self, rows: int, width: int) -> None:
         self._rows: list[list[tuple[int, int, Span]]] = [[] for _ in range(rows)]
         self.width = width
 
     def put(self, row: int, x: int, text: str, role: Role = "plain", edge: int | None = None) -> int:
-        """Put a sanitised text at a cell, cut at `edge`; returns the cell after it."""
+        """Write a sanitised text at a cell, cut at `edge`; returns the cell after it."""
         shown = cut(text, max((self.width if edge is None else edge) - x, 0))
         end = x + cells(shown)
         if shown:
@@ -130,11 +130,11 @@ class Canvas:
         return end
 
     def end(self, row: int) -> int:
-        """The cell after the last span of a row."""
+        """Return the cell after the last span of a row."""
         return max((end for _, end, _ in self._rows[row]), default=0)
 
     def lines(self) -> tuple[Line, ...]:
-        """The rows, gaps filled with blanks up to the last span."""
+        """Return the rows, with blanks in the gaps up to the last span."""
         return tuple(self._line(sorted(row, key=lambda put: put[0])) for row in self._rows)
 
     @staticmethod

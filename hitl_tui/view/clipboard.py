@@ -1,6 +1,6 @@
-"""The clipboard: the terminal's own by OSC 52, and that of the machine where one of its programs is there.
+"""Copies text to the clipboard: the terminal's by OSC 52, and the machine's if it has a known program.
 
-Only a key of the user's leads here, never anything that is shown.
+Only a user's key triggers this, never content on screen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROGRAMS: Final = (
 
 
 def local_program() -> tuple[str, ...]:
-    """The program that fills this machine's clipboard, () where there is none, or nobody sits at it."""
+    """Return the command that fills this machine's clipboard, () if there is none or the user is remote."""
     if in_browser():
         return ()
     for variable, command in _PROGRAMS:
@@ -40,14 +40,14 @@ def local_program() -> tuple[str, ...]:
 
 
 class Copied(NamedTuple):
-    """What became of a copy: whether it is on a clipboard, and in words."""
+    """The result of a copy: whether it is on a clipboard, and a message."""
 
     done: bool
     words: str
 
 
 def to_own_terminal() -> Callable[[str], None] | None:
-    """What puts a text on the clipboard of the terminal that we write to; None where that is none."""
+    """Return a function that copies to the output terminal's clipboard; None if the output is no terminal."""
     out = own_out()
     if not out.isatty() or os.environ.get("TERM", "dumb") in _NO_SEQUENCES:
         return None
@@ -61,10 +61,10 @@ def to_own_terminal() -> Callable[[str], None] | None:
 
 
 async def copy(to_terminal: Callable[[str], None] | None, text: str) -> Copied:
-    """Put a text on both clipboards; says what became of it.
+    """Put a text on both clipboards and return the result.
 
     Args:
-        to_terminal: puts it on that of the terminal; None where there is none.
+        to_terminal: copies to the terminal's clipboard; None if there is none.
     """
     data = text.encode(errors="replace")
     fits = len(data) <= OSC_BYTES
@@ -84,7 +84,7 @@ async def copy(to_terminal: Callable[[str], None] | None, text: str) -> Copied:
 
 
 async def _copy_here(data: bytes) -> bool:
-    """Whether a program of this machine has taken it."""
+    """Copy with a program of this machine; returns whether that worked."""
     command = local_program()
     if not command:
         return False

@@ -1,4 +1,4 @@
-"""Comments on passages as a reviewer makes them, and as they are told."""
+"""Makes a reviewer's comments on passages, and shows them."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _NOT_IN_IT: Final = frozenset({"removed", "removed-word", "human", "moved"})
 
 
 def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
-    """A comment on a passage of a channel's value.
+    """Return a comment on a passage of a channel's value.
 
     Raises:
-        UsageError: the passage does not stand there, nothing is said about it, or the value is private.
+        UsageError: the value lacks the passage, the comment is empty, or the value is private.
     """
     if value is PRIVATE:
         raise UsageError(f"{channel!r} is private", "a comment would quote it in the log")
@@ -60,13 +60,13 @@ def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
 def pinned(
     request: Request, values: Mapping[str, Any], given: Sequence[tuple[str, str]]
 ) -> tuple[Comment, ...]:
-    """Comments on what a request is about, in the order of its text.
+    """Return comments on a request's subject, in the order of its text.
 
     Args:
-        given: passages, each with what is said about it.
+        given: passages, each with its comment.
 
     Raises:
-        UsageError: as for `pin`, or it is not about a channel.
+        UsageError: as for `pin`, or the request is not about a channel.
     """
     if given and request.subject is None:
         raise UsageError(f"{request.title!r} is not about a channel", "write it as your reason: --note")
@@ -75,15 +75,15 @@ def pinned(
 
 
 def in_order(comments: Sequence[Comment]) -> tuple[Comment, ...]:
-    """Comments in the order of the text."""
+    """Sort comments in the order of the text."""
     return tuple(sorted(comments, key=lambda comment: (comment.path, comment.offset)))
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A sentence of a value's text, or a line of it, that something can be said about.
+    """A sentence or line of a value's text that can be commented on.
 
     Args:
-        whole: the text in which it stands, `offset` where it begins there.
+        whole: the text that contains it; `offset` is its position in that text.
     """
 
     path: str
@@ -93,14 +93,14 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 def passages(channel: str, value: Any) -> tuple[Passage, ...]:
-    """The passages of a value, in order: the first of those of a large one."""
+    """Return the passages of a value, in order; only the first of a large value."""
     return tuple(islice(_passages(channel, value), _MOST)) if value is not PRIVATE else ()
 
 
 def _passages(channel: str, value: Any) -> Iterator[Passage]:
     for path, text in _texts(channel, value, 0):
         if path == channel and not isinstance(value, str):
-            return  # all of it once more, as JSON
+            return  # the whole value once more, as JSON
         for match in _SENTENCE.finditer(text):
             sentence = match[0].strip()
             start = match.start() + len(match[0]) - len(match[0].lstrip())
@@ -109,7 +109,7 @@ def _passages(channel: str, value: Any) -> Iterator[Passage]:
 
 
 def first_changed(found: Sequence[Passage], revised: Revision | None) -> int:
-    """The place of the first passage that has changed, 0 where none has."""
+    """Return the index of the first changed passage, 0 if none changed."""
     lines = [revised[at] for at in revised.changed[:50]] if revised is not None else []
     new = (
         part.text.strip()
@@ -124,10 +124,10 @@ def first_changed(found: Sequence[Passage], revised: Revision | None) -> int:
 def selected_passages(
     found: Sequence[Passage], words: str, before: Iterable[Line] = ()
 ) -> tuple[Passage, ...]:
-    """A passage of its own for words that were selected on screen; () where they don't stand in the value.
+    """Return a passage for text that was selected on screen; () if the value does not contain it.
 
     Args:
-        before: the rows that are shown before them: of several places the one as far down is meant.
+        before: the rows shown before it, which tell which of several places is meant.
     """
     wanted = sum(_solid(_newest(row, marked=True)) for row in before)
     texts = {(passage.path, passage.whole): passage for passage in found}
@@ -151,7 +151,7 @@ def selected_passages(
 
 
 def _places(text: str, words: str) -> Iterator[tuple[int, int]]:
-    """Where words stand in a text, each with how many characters before it are no blanks."""
+    """Find words in a text; returns positions with the number of non-blank characters before each."""
     at, last, solid = text.find(words), 0, 0
     if at < 0 and (at := _place(text, words)) >= 0:
         yield at, _solid(text[:at])
@@ -163,7 +163,7 @@ def _places(text: str, words: str) -> Iterator[tuple[int, int]]:
 
 
 def numbers_at(passage: Passage, comments: Sequence[Comment]) -> str:
-    """The numbers of the comments that begin in a passage."""
+    """Return the numbers of the comments that begin in a passage."""
     end = passage.offset + len(passage.text)
     numbers = [
         str(number)
@@ -176,10 +176,10 @@ def numbers_at(passage: Passage, comments: Sequence[Comment]) -> str:
 def numbered_rows(
     rows: Sequence[Line], text: str, comments: Sequence[tuple[int, Comment]], *, marked: bool
 ) -> dict[int, str]:
-    """The rows at which comments begin, each with the numbers of those.
+    """Return the rows at which comments begin, each with the numbers of the comments.
 
     Args:
-        rows: a text with what was removed and added to it; how it is wrapped is of no account.
+        rows: a text with removed and added words; its wrapping does not matter.
         text: its newest version.
         comments: each with its number.
         marked: as for `part_spans`.
@@ -194,7 +194,7 @@ def numbered_rows(
 
 
 def standing(text: str, comments: Sequence[tuple[int, Comment]]) -> list[tuple[int, Comment]]:
-    """Those comments whose passages stand in a version of a text, each with where it begins there."""
+    """Return the comments whose passages a version of a text still contains, with their positions."""
     placed: list[tuple[int, Comment]] = []
     for number, comment in comments:
         same = text.startswith(comment.quote, comment.offset)
@@ -207,10 +207,10 @@ def standing(text: str, comments: Sequence[tuple[int, Comment]]) -> list[tuple[i
 def numbered_lines(
     text: str, revised: Revision | None, comments: Sequence[tuple[int, Comment]], *, marked: bool
 ) -> dict[int, list[tuple[int, int]]]:
-    """The lines in which comments begin: the character of each there, tabs being blanks, with its number.
+    """Return the lines in which comments begin, with the column and number of each; tabs count as blanks.
 
     Args:
-        revised: the lines, where they tell what became of an older version of the text.
+        revised: the lines, if they show changes since an older version of the text.
         marked: as for `part_spans`.
     """
     places: dict[int, list[tuple[int, int]]] = {}
@@ -235,7 +235,7 @@ def numbered_lines(
 
 
 def _shown_column(line: Line, column: int, *, marked: bool) -> int:
-    """Where a character of the newest version stands in a line that shows what was removed from it, too."""
+    """Return the column of a character of the newest version in a line that also shows removed words."""
     at = 0
     for span in line:
         signs = len("{+") if marked and span.role == "added-word" else 0
@@ -247,7 +247,7 @@ def _shown_column(line: Line, column: int, *, marked: bool) -> int:
 
 
 def _newest(row: Line, *, marked: bool) -> str:
-    """What of a row stands in the newest version."""
+    """Return the part of a row that is in the newest version."""
     texts = []
     for span in row:
         if span.role == "added-word" and marked:
@@ -258,12 +258,12 @@ def _newest(row: Line, *, marked: bool) -> str:
 
 
 def _solid(text: str) -> int:
-    """How many characters are no blanks."""
+    """Count the characters that are not blanks."""
     return sum(map(len, text.split()))
 
 
 def destination(request: Request) -> str:
-    """Where comments go beside the ledger: into an answer's words, where it takes any."""
+    """Describe where comments go besides the ledger: into the answer's text, if it takes one."""
     alone = "only logged: this answer takes no text"
     if request.shape:
         return alone
@@ -280,7 +280,7 @@ def destination(request: Request) -> str:
 
 
 def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...]:
-    """Each comment with its number and its passage, on a line."""
+    """Return a line for each comment, with its number and passage."""
     lead = f"{sanitise_line(who, _QUOTED)}: " if who else ""
     return tuple(
         (
@@ -296,7 +296,7 @@ def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...
 
 
 def _place(text: str, quote: str) -> int:
-    """Where a passage begins; its lines may be broken otherwise.  -1 where it does not stand there."""
+    """Return where a passage begins, whatever its line breaks; -1 if the text does not contain it."""
     at = text.find(quote)
     if at >= 0:
         return at
@@ -304,7 +304,7 @@ def _place(text: str, quote: str) -> int:
     folded = " ".join(text.split())
     if " ".join(words) not in folded:
         return -1
-    # Found but for its blanks: it begins where so many characters that are none stand before it.
+    # Found without blanks: it begins after the same number of non-blank characters.
     before = len("".join(folded[: folded.index(" ".join(words))].split()))
     for place, char in enumerate(text):
         if not char.isspace():
@@ -315,7 +315,7 @@ def _place(text: str, quote: str) -> int:
 
 
 def _texts(path: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """The texts of a value with the way to each; of other scalars and of whole objects their JSON."""
+    """Return the texts in a value with their paths; other scalars and whole objects as JSON."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping) and depth < _DEPTH:

@@ -1,6 +1,6 @@
-"""What can be taken along from a thread as text: a value, its path, its diff, a card, a command.
+"""Makes copies of a thread's parts as text: a value, its path, its diff, a card, a command.
 
-All of it is as on screen: sanitised, private values masked.
+All copies are as on screen: sanitised, with private values masked.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _MOST: Final = 10_000_000
 
 
 def copy_options(*, card: bool, changed: bool) -> list[Option]:
-    """What there is to copy.
+    """Return what can be copied.
 
     Args:
         card: a review card is open.
-        changed: the channel has a version before.
+        changed: the channel has an earlier version.
     """
     there = {"card": card, "diff": changed}
     options = [Option(kind, key, label) for kind, key, label in _OPTIONS if there.get(kind, True)]
@@ -51,7 +51,7 @@ def copy_options(*, card: bool, changed: bool) -> list[Option]:
 
 
 def value_copy(value: Any) -> str:
-    """A value: a text as it is, anything else as JSON."""
+    """Return a value to copy: a text as it is, anything else as JSON."""
     lines = value_lines(value, "text" if isinstance(value, str) else "json")
     return "\n".join(_bounded(lines))
 
@@ -67,17 +67,17 @@ def _bounded(lines: Sequence[str]) -> Iterator[str]:
 
 
 def diff_copy(revised: Revision) -> str:
-    """What changed, `[-old-]{+new+}` in lines that changed in some words."""
+    """Return the changes, as `[-old-]{+new+}` in lines of which some words changed."""
     return "\n".join(plain_text(line) for line in changes(revised))
 
 
 def show_command(thread_id: str, step: int) -> str:
-    """The command that shows a step."""
+    """Return the command that shows a step."""
     return command_line("show", sanitise(f"{thread_id}@{step}", multiline=False))
 
 
 def answer_command(thread_id: str, request: Request, choice: str, words: str) -> str:
-    """The command that answers a request; CHOICE where none is chosen."""
+    """Return the command that answers a request; with CHOICE if none is chosen."""
     options = ["--step", str(request.step)]
     if words.strip():
         options += ["--note", sanitise(words.strip())]
@@ -88,10 +88,10 @@ def answer_command(thread_id: str, request: Request, choice: str, words: str) ->
 
 
 def card_copy(card: ReviewCard, value: Any) -> str:
-    """A review card with what it is about, as Markdown in which no line of others' words is any.
+    """Return a review card with its subject as Markdown; text by others is never parsed as Markdown.
 
     Args:
-        value: what is decided about.
+        value: the value that is decided about.
     """
     badge = f" ({card.badge})" if card.badge else ""
     parts = [f"# {_words(card.title)}{_words(badge)}", f"{_words(plain_text(card.facts))}\n\n{card.bound}."]
@@ -110,13 +110,13 @@ def card_copy(card: ReviewCard, value: Any) -> str:
 
 
 async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -> str:
-    """What there is to copy of a thread as it stands.
+    """Return a copy of a part of a thread's current state.
 
     Args:
-        channel: of which channel; "" for what is decided about.
+        channel: the channel to copy; "" for the request's subject.
 
     Raises:
-        UsageError: nothing waits, there is no such channel, or it has no earlier version.
+        UsageError: no request waits, there is no such channel, or it has no earlier version.
     """
     view, request = session.view, next((asked for asked in session.requests if not asked.breakpoint), None)
     if kind == "command":
@@ -147,13 +147,13 @@ async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -
 
 
 async def became(session: ViewSession, channel: str, step: int) -> Revision | None:
-    """What the version of a channel before became up to a step; None where there is none before."""
+    """Return a channel's changes since its previous version, up to a step; None if there is none."""
     version, previous = await newest_versions(session, channel, step)
     return revision(previous.value, version.value) if version and previous else None
 
 
 def _words(text: str) -> str:
-    """Words on a line of their own, in which no sign means anything to Markdown."""
+    """Return text on its own line, with all Markdown escaped."""
     return "".join(f"\\{char}" if char in "\\`*_{}[]<>#|!" else char for char in text)
 
 
@@ -166,7 +166,7 @@ def _fenced(lines: Sequence[Line]) -> str:
 
 
 def _block(text: str) -> str:
-    """A text between fences that do not stand in it."""
+    """Return a text between fences that it does not contain."""
     fence = "```"
     while fence in text:
         fence += "`"

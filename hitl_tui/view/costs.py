@@ -1,4 +1,4 @@
-"""What a thread has cost, as tables: by agent, by node and by step."""
+"""Shows the costs of a thread as tables: by agent, by node and by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[str, ...]
 
 
 def cost_lines(report: CostReport) -> tuple[Line, ...]:
-    """All tables; one line where no model was called."""
+    """Return all tables; one line if no model was called."""
     if not report.steps and not report:
         return ((trusted("no node has run yet", "dim"),),)
     agents = [
@@ -60,7 +60,7 @@ def _name(text: str) -> str:
 
 
 def _figures(spent: ModelUseTotal) -> Row:
-    """Calls, tokens in and out, and cost; a price that is not known is never shown as 0."""
+    """Return calls, tokens in and out, and cost; an unknown price is never shown as 0."""
     if spent == _NOTHING:
         return "0", "", "", ""
     price = UNKNOWN if not spent.cost_known and spent.cost == 0 else cost(spent.cost, spent.cost_known)
@@ -68,7 +68,7 @@ def _figures(spent: ModelUseTotal) -> Row:
 
 
 def _table(head: Row, rows: Sequence[Row], texts: int, foot: Row | None = None) -> list[Line]:
-    """Columns as wide as their widest cell: the first `texts` to the left, figures to the right."""
+    """Return rows with columns as wide as needed; the first `texts` aligned left, the rest right."""
     everything = [head, *rows, *([foot] if foot else [])]
     widths = [max(map(cells, column)) for column in zip(*everything, strict=True)]
 

@@ -1,4 +1,4 @@
-"""What fills a store, what goes when threads are deleted, and what is kept of them, in words."""
+"""Describes the space in a store, which threads a deletion removes or keeps, and its result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEPT: Final[Mapping[Kept, str]] = {
 
 
 def leaving_line(thread: Leaving, now: int) -> str:
-    """A thread that goes: how many steps, where it stands, and with which other it goes."""
+    """Describe a thread to delete: its steps, its status, and the thread that it is deleted with."""
     name, of = thread_name(thread.thread_id, _NAME), thread_name(thread.of, _NAME)
     steps = count(thread.step + 1, "step")
     with_it = {"named": "", "inside": f", ran inside {of}", "fork": f", a fork of {of}"}[thread.why]
@@ -39,25 +39,25 @@ def leaving_line(thread: Leaving, now: int) -> str:
 
 
 def leaving_lines(going: Sequence[Leaving], now: int) -> list[str]:
-    """What goes, the first few a line each."""
+    """Describe the first few threads to delete, a line each."""
     lines = [leaving_line(thread, now) for thread in going[:_NAMED]]
     rest = len(going) - _NAMED
     return [*lines, f"and {count(rest, 'more thread')}"] if rest > 0 else lines
 
 
 def kept_words(kept: Mapping[Kept, int]) -> str:
-    """How many threads stay, and why; "" where none was looked at."""
+    """Describe how many threads are kept, and why; "" if none was considered."""
     parts = [f"{number:,} {_KEPT[why]}" for why, number in kept.items()]
     return f"{sum(kept.values()):,} stay: {', '.join(parts)}" if parts else ""
 
 
 def unrest(thread: Leaving) -> bool:
-    """Whether a thread that goes was running or waiting."""
+    """Whether a thread to delete was running or waiting."""
     return thread.status in _UNREST
 
 
 def plan_words(plan: DeletionPlan) -> str:
-    """How many threads go, how many of them were left running or waiting, how many stay."""
+    """Describe how many threads are deleted, how many of those were running or waiting, how many are kept."""
     restless = sum(map(unrest, plan.going))
     words = (
         f"{count(len(plan.going), 'thread')} would be deleted" if plan.going else "nothing would be deleted"
@@ -69,20 +69,20 @@ def plan_words(plan: DeletionPlan) -> str:
 
 
 def stays_lines(plan: DeletionPlan) -> list[str]:
-    """What stays and why: a line for each that was named, one for all that a rule keeps."""
+    """Describe what is kept and why: a line for each named thread, one for all that a rule keeps."""
     lines = [f"{sanitise_line(name, _NAME)}: {sanitise_line(why, _WHY)}" for name, why in plan.stays.items()]
     return [*lines, words] if (words := kept_words(plan.kept)) else lines
 
 
 def result_words(plan: DeletionPlan, gone: int) -> str:
-    """What became of a deletion."""
+    """Describe the result of a deletion."""
     stayed = len(plan.going) - gone
     rest = f"{count(stayed, 'thread')} stayed; " if stayed else ""
     return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows their last hashes"
 
 
 def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:
-    """Rows below `SIZE_HEADS`: a thread, its steps, what it fills, and what most of that is."""
+    """Return rows below `SIZE_HEADS`: a thread, its steps, its size, and its largest part."""
     rows = []
     for size in sizes:
         parts = {**size.channels, "(steps)": size.checkpoints, "(cached states)": size.snapshots}
@@ -96,7 +96,7 @@ def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:
 
 
 def part_rows(size: ThreadSize) -> list[tuple[str, str]]:
-    """What fills a thread, by channel, the largest first."""
+    """Return the sizes of a thread's channels, the largest first."""
     parts = sorted(size.channels.items(), key=lambda part: -part[1])
     rows = [(f"channel {sanitise_line(name, _NAME)}", filled(number)) for name, number in parts]
     rest = (("steps", size.checkpoints), ("cached states", size.snapshots), ("decisions", size.decisions))
@@ -105,12 +105,12 @@ def part_rows(size: ThreadSize) -> list[tuple[str, str]]:
 
 
 def space_words(space: Space) -> str:
-    """What a store takes on the disk; "" for one that is on none."""
+    """Describe a store's space on disk; "" for a store without a disk."""
     return f"on the disk: {filled(space.used)}, {filled(space.free)} of it free" if space.used else ""
 
 
 def vacuum_words(before: Space, after: Space) -> str:
-    """What was given back."""
+    """Describe the disk space that was freed."""
     return f"{filled(before.used)} before, {filled(after.used)} now"
 
 
@@ -119,7 +119,7 @@ MOST_DELETED: Final = 50
 
 
 def deleted_lines(entries: Sequence[LedgerEntry], now: int) -> list[str]:
-    """Entries of the store's ledger, newest first."""
+    """Return lines of the store's ledger, newest first."""
     lines: list[str] = []
     for entry in reversed(entries):
         first, *rest = entry_lines(entry)
@@ -128,7 +128,7 @@ def deleted_lines(entries: Sequence[LedgerEntry], now: int) -> list[str]:
 
 
 def entry_lines(entry: LedgerEntry) -> list[str]:
-    """An entry of the store's ledger: which thread, by whom and why, and where its chains ended."""
+    """Describe an entry of the store's ledger: the thread, by whom and why, and its last hashes."""
     facts = entry.data if isinstance(entry.data, Mapping) else {}
     who = f" by {sanitise_line(entry.actor, _NAME)}" if entry.actor else ""
     account = f" ({sanitise_line(entry.account, _NAME)})" if entry.account else ""

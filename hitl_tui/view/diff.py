@@ -1,4 +1,4 @@
-"""What changed between two values or two states, line by line, at a bounded cost."""
+"""Compares two values line by line, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Diff(Sequence[DiffLine]):
 
     Args:
         old, new: the lines.
-        ranges: equal and changed ranges of them, in order.
-        prose: whether they are those of a text, and not of JSON.
+        ranges: their equal and changed ranges, in order.
+        prose: whether they are lines of a text, not of JSON.
     """
 
     def __init__(
@@ -92,24 +92,24 @@ class Diff(Sequence[DiffLine]):
 
     @property
     def kinds(self) -> Sequence[Kind]:
-        """The kind of each line; no text is made for it."""
+        """The kind of each line, without computing texts."""
         return Each(self, lambda at: self._place(at)[0])
 
     @property
     def changed(self) -> list[int]:
-        """The numbers of the lines that are not the same."""
+        """The numbers of the changed lines."""
         runs = zip(self._runs, pairwise(self._starts), strict=True)
         return [at for (kind, _, _), ends in runs if kind != "same" for at in range(*ends)]
 
     @property
     def runs(self) -> Iterator[tuple[Kind, int, int]]:
-        """Neighbouring lines of one kind: the numbers of the first and of the one after them."""
+        """Return runs of lines of one kind: the number of the first line, and of the one after the run."""
         for (kind, _, _), (start, end) in zip(self._runs, pairwise(self._starts), strict=True):
             yield kind, start, end
 
 
 class Each(Sequence[T]):
-    """Something of each line, made when it is asked for."""
+    """A sequence with an item for each line, computed on access."""
 
     def __init__(self, lines: Sequence[object], make: Callable[[int], T]) -> None:
         self._lines = lines
@@ -131,21 +131,21 @@ class Each(Sequence[T]):
 
 
 def text_diff(before: str, after: str) -> Diff:
-    """The lines of both texts, in order."""
+    """Compare two texts."""
     old, new = _split(before), _split(after)
     return Diff(old, new, opcodes(old, new), prose=True)
 
 
 def changed_lines(before: str, after: str) -> int:
-    """How many lines were added or removed."""
+    """Count the lines that were added or removed."""
     changes = opcodes(_split(before), _split(after))
     return sum(old_end - old + new_end - new for same, old, old_end, new, new_end in changes if not same)
 
 
 def value_diff(before: Any, after: Any) -> Diff:
-    """`text_diff` for texts; for other values that of their lines as JSON, laid out.
+    """Compare two values: texts by `text_diff`, others by the lines of their laid-out JSON.
 
-    What both share is passed over as a whole.
+    Parts that both share are skipped as a whole.
     """
     if isinstance(before, str) and isinstance(after, str):
         return text_diff(before, after)
@@ -165,7 +165,7 @@ class _Values:
         self._new = new
 
     def ranges(self, old: JsonLines, new: JsonLines, i: int = 0, j: int = 0) -> Iterator[Opcode]:
-        """Equal and changed ranges of the lines of two parts, which begin at these lines."""
+        """Return the equal and changed ranges of two parts, which begin at these lines."""
         i_end, j_end = i + len(old), j + len(new)
         if not old.starts or not new.starts or not _is_alike(old.value, new.value):
             yield from self._lines(i, i_end, j, j_end)
@@ -183,7 +183,7 @@ class _Values:
             for at, place in zip(range(first, end), range(to, to_end), strict=True):
                 begins, ends = i + old.starts[at], i + old.starts[at + 1]
                 starts, stops = j + new.starts[place], j + new.starts[place + 1]
-                # Behind the last of them there is no comma.
+                # The last item has no comma.
                 as_last = (at == len(befores) - 1) == (place == len(afters) - 1)
                 if as_last and _is_same(befores[at], afters[place]):
                     yield True, begins, ends, starts, stops
@@ -194,7 +194,7 @@ class _Values:
         yield True, i_end - 1, i_end, j_end - 1, j_end
 
     def _lines(self, i: int, i_end: int, j: int, j_end: int) -> Iterator[Opcode]:
-        """The same of any lines, by their texts."""
+        """Do the same for any lines, by their texts."""
         if max(i_end - i, j_end - j) > _JSON_LINES:
             yield False, i, i_end, j, j_end
             return
@@ -203,7 +203,7 @@ class _Values:
 
 
 def _is_same(old: Any, new: Any) -> bool:
-    """Whether two parts are the very same, or scalars that are written the same."""
+    """Whether two parts are the same object, or scalars with equal text."""
     return old is new or (type(old) is type(new) and isinstance(old, (str, int)) and bool(old == new))
 
 
@@ -213,7 +213,7 @@ def _is_alike(old: Any, new: Any) -> bool:
 
 
 def _by_value(value: list[Any]) -> list[Hashable]:
-    """Scalars by what they are; lists and objects by which they are: what stays is shared."""
+    """Return a key to compare by: scalars by value, lists and objects by identity, as versions share them."""
     return [id(item) if isinstance(item, (list, dict)) else (type(item), item) for item in value]
 
 
@@ -222,10 +222,10 @@ def _split(text: str) -> list[str]:
 
 
 def opcodes(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Opcode]:
-    """Equal and changed ranges of two sequences, in order.
+    """Return the equal and changed ranges of two sequences, in order.
 
-    What both share at either end is skipped; the rest is compared exactly where it is small, and
-    between the lines that occur once in both where it is large.
+    A shared beginning and end are skipped.  The rest is compared exactly if it is small, else between the
+    lines that occur once in both.
     """
     head = _common(old, new)
     tail = _common(old[head:][::-1], new[head:][::-1])
@@ -267,7 +267,7 @@ def _is_cheap(old: Sequence[Hashable], new: Sequence[Hashable]) -> bool:
 def _between(
     old: Sequence[Hashable], new: Sequence[Hashable], anchors: Sequence[tuple[int, int]], depth: int
 ) -> Iterator[Opcode]:
-    """The ranges between anchors, compared one by one; each is smaller than what it is cut from."""
+    """Compare the ranges between anchors one by one; each is smaller than the whole."""
     i, j = 0, 0
     for at, to in (*anchors, (len(old), len(new))):
         for same, i1, i2, j1, j2 in _middle(old[i:at], new[j:to], depth):
@@ -278,7 +278,7 @@ def _between(
 
 
 def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Items that occur once in both and stand in the same order in both (patience diff)."""
+    """Return the items that occur once in both sequences, in the same order (patience diff)."""
     once_old, once_new = Counter(old), Counter(new)
     place = {item: at for at, item in enumerate(new) if once_new[item] == 1}
     pairs = [(at, place[item]) for at, item in enumerate(old) if once_old[item] == 1 and item in place]
@@ -286,7 +286,7 @@ def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int
 
 
 def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, not necessarily neighbours, whose second numbers rise."""
+    """Return the longest subsequence of pairs whose second numbers increase."""
     ends: list[int] = []
     tops: list[int] = []
     before: list[int | None] = []

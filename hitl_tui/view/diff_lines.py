@@ -1,4 +1,4 @@
-"""What differs between two states, channel by channel, as it is told in lines."""
+"""Shows the differences between two states as lines, channel by channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", 
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """A channel in two states; `before` or `after` is None where it isn't in that state."""
+    """A channel in two states; `before` or `after` is None if that state lacks it."""
 
     channel: Annotated[str, about("The channel.")]
     change: Annotated[Change, about("How it differs; a private one is named, not compared.")]
@@ -33,7 +33,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def compare_states(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Compared, ...]:
-    """Each channel of either state with how it differs; private ones are named, not compared."""
+    """Compare the channels of two states; private ones are named, not compared."""
     rows = []
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
@@ -50,7 +50,7 @@ def compare_states(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple
 
 
 def side_by_side(row: Compared) -> tuple[Pair, ...]:
-    """The values of a channel beside each other."""
+    """Return the two values of a channel side by side."""
     if row.change == "private":
         hidden = (Fragment("same", PRIVATE_TEXT),)
         return (Pair(hidden, hidden, "same"),)
@@ -82,7 +82,7 @@ _LONGEST: Final = 2_000
 
 
 def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None], int]:
-    """The changed lines and so many around them, None where some were left out; and how many more."""
+    """Return the changed lines with some context, None for each gap; and how many more there are."""
     near = lines.changed
     beyond = len(near) - _LOOKED_AT
     near = near[:_LOOKED_AT]
@@ -98,12 +98,12 @@ def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None
 
 
 def diff_lines(rows: Sequence[Compared]) -> tuple[Line, ...]:
-    """What differs, in sanitised lines; () where nothing does.  Private channels are named only."""
+    """Return the differences in sanitised lines; () if there are none.  Private channels are only named."""
     return tuple(line for row in rows if row.change != "same" for line in _channel(row))
 
 
 def _channel(row: Compared) -> Iterator[Line]:
-    """A channel that differs: its name and how it differs, then the lines."""
+    """Return lines about a channel: its name and how it differs, then the changed lines."""
     name = untrusted(row.channel, "name")
     if row.change == "private":
         yield name, Span(": [private], not compared", "dim")
@@ -119,7 +119,7 @@ def _channel(row: Compared) -> Iterator[Line]:
 
 
 def _leaf(leaf: Leaf) -> Iterator[Line]:
-    """A part that differs: on one line, or of long texts the changed lines below its path."""
+    """Return lines about a changed part: one line, or for long texts the changed lines below its path."""
     sign = "added" if leaf.before is ABSENT else "removed" if leaf.after is ABSENT else "changed"
     texts = isinstance(leaf.before, str) and isinstance(leaf.after, str)
     if texts and max(len(leaf.before), len(leaf.after)) > _LONG_TEXT:
@@ -130,7 +130,7 @@ def _leaf(leaf: Leaf) -> Iterator[Line]:
 
 
 def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:
-    """The changed lines with some around them, cut where there are too many; `marked` as for `part_spans`."""
+    """Return the changed lines with some context, cut if too many; `marked` as for `part_spans`."""
     shown, left = near_changes(lines, _CONTEXT)
     for line in shown:
         if line is None:
@@ -142,10 +142,10 @@ def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:
 
 
 def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
-    """The first changes and a few words around each, for where there is little room.
+    """Return the first changes with a few words around each, for narrow places.
 
     Args:
-        most: lines at most.
+        most: the maximum number of lines.
         marked: as for `part_spans`.
     """
     shown = [line for line in near_changes(lines, 0)[0] if line is not None and line.text.strip()]
@@ -156,7 +156,7 @@ def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
 
 
 def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line:
-    """A line behind its sign; of a long one what stands near a change."""
+    """Return a line after its sign; only the words near a change of a long line."""
     sign = Span(_SIGNS[line.kind], _ROLES[line.kind])
     if line.kind == "changed":
         return sign, *part_spans(near(line.parts, around), marked=marked)
@@ -167,14 +167,14 @@ def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line
 
 
 def diff_text(rows: Sequence[Compared]) -> list[str]:
-    """What differs, in lines; content never stands at the beginning of one."""
+    """Return the differences as lines of text; content is never at the beginning of a line."""
     lines = in_rows(diff_lines(rows))
     equal = all(row.change in ("same", "private") for row in rows)
     return [*lines, "no difference"] if equal else lines
 
 
 def in_rows(lines: Iterable[Line]) -> list[str]:
-    """Lines of a difference in the width of a terminal, the rest of a long one below its own beginning."""
+    """Wrap lines of a difference to the width of a terminal, with a hanging indent."""
     shown: list[str] = []
     for text in map(plain_text, lines):
         sign = text[: len(_SIGNS["same"])] if text.startswith(" ") else ""
@@ -183,13 +183,13 @@ def in_rows(lines: Iterable[Line]) -> list[str]:
 
 
 async def changed_since(driver: Driver, step: int, now: int) -> str:
-    """What a thread's channels have become since a step, for somebody who decided about that step."""
+    """Return how channels changed since a step, for a person who decided about that step."""
     rows = await changed_rows(driver, step, now)
     return "\n".join((f"changed since step {step}:", *diff_text(rows))) if rows else ""
 
 
 async def changed_rows(driver: Driver, step: int, now: int) -> tuple[Compared, ...]:
-    """The channels of a thread at a step beside those at a newer one; () where none is newer."""
+    """Return the channels at a step beside those at a newer one; () if there is no newer step."""
     if not 0 <= step < now:
         return ()
     return compare_states(await driver.state_at(step), await driver.state_at(now))

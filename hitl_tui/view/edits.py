@@ -1,4 +1,4 @@
-"""What an edit would do, in words: where it leads as each node, and which questions it takes back."""
+"""Describes what an edit would do: where it leads as each node, and which requests it withdraws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHY: Final = 200
 
 
 def as_node_lines(edits: Iterable[AsNode]) -> list[str]:
-    """Where an edit leads as each node that it can be made as, a line each."""
+    """Return a line for each node that an edit can be made as, with the next nodes."""
     return [f"as {sanitise_line(edit.node, _NAME)}: {_destinations(edit)}" for edit in edits]
 
 
@@ -26,10 +26,10 @@ def _destinations(edit: AsNode) -> str:
 
 
 def withdrawn_lines(titles: Sequence[str], next_node: str | None) -> list[str]:
-    """What becomes of the questions that an edit takes back.
+    """Return lines about the requests that an edit withdraws.
 
     Args:
-        next_node: what the edit leads to.
+        next_node: the node that the edit leads to.
     """
     if next_node == END:
         lines = [f"withdrawn: {sanitise_line(title, _WHY)}" for title in titles]

@@ -1,4 +1,4 @@
-"""How many branches of a map or a parallel failed in steps that are done all the same."""
+"""Counts failed branches of a map or a parallel in committed steps."""
 
 from __future__ import annotations
 

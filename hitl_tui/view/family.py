@@ -1,4 +1,4 @@
-"""A thread's family: its forks, theirs and what it was forked from, as a tree; and names of new forks."""
+"""Shows a thread's family as a tree: its ancestors, forks and their forks; names new forks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABEL: Final = 24
 
 
 def free_name(thread_id: str, taken: Collection[str]) -> str:
-    """A name for a fork: `THREAD-b`, or the first letter after it that is free."""
+    """Return a name for a fork: `THREAD-b`, or with the next unused letter."""
     thread_id = "".join(char for char in thread_id if sanitise(char) == char and char != "\n") or "fork"
     is_fork = len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in _LETTERS
     base = thread_id[:-2] if is_fork else thread_id
@@ -34,8 +34,8 @@ class FamilyMember(msgspec.Struct, frozen=True):
     """A thread in its tree.
 
     Args:
-        branch: what is drawn before it.
-        first: its first step of its own, None where it has none, or that isn't loaded.
+        branch: the lines of the tree before it.
+        first: its first own step, None if it has none or the step isn't loaded.
     """
 
     relative: Relative
@@ -44,7 +44,7 @@ class FamilyMember(msgspec.Struct, frozen=True):
 
 
 def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[FamilyMember, ...]:
-    """The members, each below what it was forked from, those that part first on top."""
+    """Return the members, each below its parent, the earliest forks first."""
     names = {relative.thread_id for relative in family}
     children: dict[str, list[Relative]] = {}
     for relative in family:
@@ -67,7 +67,7 @@ def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[F
 
 
 def parting_words(member: FamilyMember) -> str:
-    """Where a fork parts from its parent and by what: "differs after step 4: edited by ann"."""
+    """Describe where and why a fork differs from its parent: "differs after step 4: edited by ann"."""
     relative = member.relative
     if relative.parent is None:
         return ""
@@ -80,11 +80,11 @@ def parting_words(member: FamilyMember) -> str:
 
 
 def family_line(member: FamilyMember, width: int, *, shown: bool, now: int) -> Line:
-    """A row of the tree: the thread, how far it is and how it stands, where it parts.
+    """Return a row of the tree: the thread, its steps and status, and where it differs.
 
     Args:
-        width: of the widest tree and name in the list.
-        shown: it is the one on screen.
+        width: the width of the widest tree and name in the list.
+        shown: whether it is the thread on screen.
         now: microseconds.
     """
     summary = member.relative.summary
@@ -107,7 +107,7 @@ def _name(member: FamilyMember) -> str:
 
 
 def tree_width(members: Sequence[FamilyMember]) -> int:
-    """The cells of the widest tree and name."""
+    """Return the cells of the widest tree and name."""
     return max(
         (cells(member.branch) + cells(_name(member)) for member in members),
         default=0,

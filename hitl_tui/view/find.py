@@ -1,4 +1,4 @@
-"""Finding a text in a thread as it is shown, and what was found in its history, as places to go to."""
+"""Finds text in a thread as shown, and lists matches, also from its history, as places to go to."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _AROUND: Final = 30
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A place where the text stands.
+    """A place that contains the text.
 
     Args:
         step: the step to go to.
         channel: the channel to select, "" for none.
-        where: what it is, in words, sanitised.
-        line: which line of the value, from 0.
-        thread: the thread of a subgraph's run that it is in, "" for the one that was looked through.
+        where: a description of the place, sanitised.
+        line: the line of the value, from 0.
+        thread: the subgraph's thread that it is in, "" for the searched thread.
         before, match, after: the text around it, on one line, sanitised.
     """
 
@@ -49,9 +49,9 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
-    """Where a text stands, capitals aside: in the shown step's channels first, then in steps, newest first.
+    """Find a text, ignoring case: first in the shown step's channels, then in steps, newest first.
 
-    Of values the first lines are looked at, of steps those that are loaded; private values never.
+    Searches the first lines of values and the loaded steps; never private values.
     """
     wanted = query.casefold()
     if not wanted.strip():
@@ -61,7 +61,7 @@ def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
 
 
 def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Iterator[Found]:
-    """Places of the whole history, but for those that were found in what is shown already."""
+    """Return matches in the whole history, without those already found in what is shown."""
     told = {(place.step, place.channel) for place in local if place.kind in ("value", "step", "decision")}
     for hit in hits:
         channel = hit.name if hit.kind == "update" else ""
@@ -76,7 +76,7 @@ def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Itera
 
 
 def found_moments(moments: Iterable[Moment]) -> Iterator[Found]:
-    """The steps at which a condition began to hold."""
+    """Return the steps at which a condition became true."""
     for moment in moments:
         *begin, end = moment_line(moment)
         channel = next(iter(moment.before), "")
@@ -89,10 +89,10 @@ def _where(step: int, who: str) -> str:
 
 
 def pieces(text: str, query: str) -> Iterator[tuple[str, bool]]:
-    """A text in pieces, each with whether it is what was looked for."""
+    """Split a text into pieces, each with whether it matches."""
     folded, wanted = text.casefold(), query.casefold()
     at = 0
-    # Where capitals are not as long as small letters, places in one are not those in the other.
+    # Lower case may have another length than upper case, so positions would differ.
     while wanted.strip() and len(folded) == len(text) and (start := folded.find(wanted, at)) >= 0:
         yield text[at:start], False
         at = start + len(wanted)
@@ -131,7 +131,7 @@ def _in_decisions(wanted: str, view: RunView) -> Iterator[Found]:
 
 
 def _cut(text: str, wanted: str) -> tuple[str, str, str] | None:
-    """What stands before the text, the text itself as it is written there, and what comes after it."""
+    """Return the text before the match, the match as written there, and the text after it."""
     at = text.casefold().find(wanted)
     if at < 0:
         return None

@@ -1,4 +1,4 @@
-"""What checks of a log found, in words: one line a finding, and what a finding of its kind means."""
+"""Describes the findings of log checks: a line for each, and what its kind means."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHORT, _LONG = 60, 200
 
 
 def checked_words(checked: Checked) -> str:
-    """What a check has come to, and how much it has looked at."""
+    """Describe the result of a check, and how much was checked."""
     wrong = len(checked.mismatches)
     verdict = count(wrong, "finding") if wrong else "nothing is wrong"
     words = f"{verdict}: {count(checked.steps, 'step')}, {count(checked.records, 'record')}"
@@ -50,13 +50,13 @@ def checked_words(checked: Checked) -> str:
 
 
 def changed_words(changes: Sequence[str]) -> tuple[str, ...]:
-    """A line that says why today's graph may give findings; none where it is as it was."""
+    """Return a line that says why the current graph may cause findings; none if it is unchanged."""
     listed = "; ".join(sanitise_line(change, _SHORT * 3) for change in changes)
     return (f"the graph has changed since, which may be why: {listed}",) if listed else ()
 
 
 def place_of(finding: Mismatch) -> str:
-    """Where a finding is: the thread inside, step, seq and channel as far as it has them."""
+    """Describe a finding's place: the subgraph's thread, step, seq and channel, as far as it has them."""
     places = (("step", finding.step), ("seq", finding.seq), ("channel", finding.channel))
     words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in places if value is not None]
     if finding.thread:
@@ -65,18 +65,18 @@ def place_of(finding: Mismatch) -> str:
 
 
 def values_of(finding: Mismatch) -> tuple[str, str]:
-    """What was expected and what was found, as text."""
+    """Return the expected and the found value as text."""
     return shown(finding.expected), shown(finding.actual)
 
 
 def shown(value: object) -> str:
-    """An expected or a found value on one line; "nothing" where there is none."""
+    """Return an expected or found value on one line; "nothing" if there is none."""
     return "nothing" if value is None else sanitise_line(str(value), _LONG)
 
 
 def finding_line(finding: Mismatch) -> str:
     """Return a finding of a check as a line of text."""
-    if (finding.kind, finding.field) == ("gap", "thread"):  # the whole thread of a subgraph's run
+    if (finding.kind, finding.field) == ("gap", "thread"):  # the whole thread of a subgraph
         where = f"{place_of(finding)}: " if finding.thread or finding.step is not None else ""
         return f"{finding.kind}: {where}{shown(finding.expected)} ran inside it and is not in this store"
     expected, actual = values_of(finding)
@@ -84,7 +84,7 @@ def finding_line(finding: Mismatch) -> str:
 
 
 def decision_line(decision: SignedDecision) -> str:
-    """A decision with who has signed it, on one line."""
+    """Return a decision and its signer on one line."""
     who = sanitise_line(decision.actor, _SHORT) if decision.actor else "nobody named"
     inside = f"{thread_name(decision.thread, _SHORT)}: " if decision.thread else ""
     signer, key = sanitise_line(decision.found.signer, _SHORT), sanitise_line(decision.found.key, _SHORT)
@@ -100,7 +100,7 @@ def decision_line(decision: SignedDecision) -> str:
 
 
 def finding_row(finding: Mismatch) -> Line:
-    """A finding in a list: its kind, where it is, and the field that is wrong."""
+    """Return a finding's cells in a list: its kind, its place, and the wrong field."""
     return (
         Span(f"{finding.kind:<11}", "error"),
         Span(f"{place_of(finding):<34}  ", "name"),

@@ -1,4 +1,4 @@
-"""What came of a person's decisions, and how to take one back whose seconds are over."""
+"""Shows the results of a person's decisions, and how to undo one later."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DecisionOutcome(msgspec.Struct, frozen=True):
 
 
 def followed(decided: Decided) -> DecisionOutcome:
-    """What became of a decision."""
+    """Return what happened after a decision."""
     entry, ledger, points = decided.entry, decided.ledger, decided.points
     title = next(
         (
@@ -94,10 +94,10 @@ def followed(decided: Decided) -> DecisionOutcome:
 async def followed_in(
     driver: Driver, progress: Progress, ledger: Sequence[LedgerEntry], person: str, most: int
 ) -> list[DecisionOutcome]:
-    """What became of a person's decisions in a thread, newest first.
+    """Return what happened after a person's decisions in a thread, newest first.
 
     Args:
-        most: how many of them are told at most.
+        most: the maximum number of decisions.
     """
     decisions = decisions_of(ledger, person)[:most]
     if not decisions:
@@ -121,7 +121,7 @@ def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
         return
     later = [point for point in decided.points if point.step > entry.step]
     again = tuple(dict.fromkeys(point.node for point in later if point.node))
-    # An edit's step is the one that it made.
+    # The step of an edit is the one that it created.
     before = max(entry.step - (entry.kind == "update_state"), 0)
     yield TakeBack("fork", command_line("fork", f"{thread}@{before}", f"{thread}-again"), again)
     if decided.status not in ("running", *_OVER):
@@ -132,7 +132,7 @@ def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
 
 
 def followed_lines(decision: DecisionOutcome) -> list[str]:
-    """A decision with what became of it and how to take it back, in words; sanitised."""
+    """Describe a decision, what happened after it and how to undo it; sanitised."""
     name = thread_name(decision.thread, _NAME)
     what = sanitise_line(decision.answer or decision.kind.replace("_", " "), _NAME)
     to = f" to “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
@@ -151,7 +151,7 @@ def dated_lines(decision: DecisionOutcome) -> list[str]:
 
 
 def outcome_lines(decisions: Iterable[DecisionOutcome], width: int) -> list[Line]:
-    """Decisions as rows of so many cells; what goes on stands under itself."""
+    """Return decisions as rows of so many cells, with a hanging indent."""
 
     def rows(line: str, role: Role) -> Iterator[Line]:
         indent = " " * (len(line) - len(line.lstrip()))
