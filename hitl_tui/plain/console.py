@@ -10,7 +10,7 @@ from hitl_tui.drivers.node_streams import own_input, own_out, tell_the_rest
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.view.format import NotJson, read_json
 from hitl_tui.view.glyphs import plain_chars
-from hitl_tui.view.lines import content, on_terminal
+from hitl_tui.view.lines import BAR, content, on_terminal
 from hitl_tui.view.sanitise import sanitise
 
 _INDENT = "  "
@@ -48,9 +48,7 @@ class Terminal:
     def say(self, *lines: str) -> None:
         """Write lines, each sanitised, and at once; a terminal gets rows that it need not wrap."""
         for line in lines:
-            first, *more = on_terminal(line, len(_INDENT))
-            rows = (self._shown(first), *(self._shown(_INDENT + row) for row in more))
-            print(*rows, sep="\n", file=own_out())
+            print(*map(self._shown, _rows(line)), sep="\n", file=own_out())
         own_out().flush()
 
     def ask(self, prompt: str) -> str:
@@ -92,6 +90,14 @@ class Terminal:
     def _shown(text: str) -> str:
         encoding = (own_out().encoding or "utf-8").lower()
         return sanitise(text) if encoding in ("utf-8", "utf8") else plain_chars(sanitise(text), encoding)
+
+
+def _rows(line: str) -> list[str]:
+    """A line in rows of the terminal; content has its bar before each."""
+    if line.startswith(BAR):
+        return [BAR + row for row in on_terminal(line.removeprefix(BAR), len(BAR))]
+    first, *more = on_terminal(line, len(_INDENT))
+    return [first, *(_INDENT + row for row in more)]
 
 
 def ask_text(console: Console, prompt: str) -> str:

@@ -18,6 +18,17 @@ graph.add_edge(START, "on").add_edge("on", END)
 runner = graph.compile(inputs=[InputField("sure", "sure", "Are you sure?")])
 """
 
+WIDE_LINES = """
+from hitl_tui import END, START, Channel, StateGraph
+
+def write(state):
+    for length in range(106, 122):
+        print("x" * length, "words")
+
+graph = StateGraph({"n": Channel(0)}, name="wide").add_node("write", write)
+graph.add_edge(START, "write").add_edge("write", END)
+"""
+
 
 @pytest.fixture
 def crowded(app: App) -> App:
@@ -81,3 +92,17 @@ def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
         terminal.wait_for("READY")
         terminal.press("q")
         terminal.wait_exit()
+
+
+def test_each_row_of_what_a_node_writes_has_its_bar(tmp_path: Path) -> None:
+    (tmp_path / "wide.py").write_text(WIDE_LINES)
+    command = [*APP, "run", str(tmp_path / "wide.py"), "--plain"]
+    with Terminal(command, size=(120, 60)) as terminal:
+        terminal.wait_for("Command:")
+        terminal.press("s", "enter")
+        terminal.wait_for("Done at step 1.")
+        shown = [row for row in terminal.text().splitlines() if "word" in row or "xxx" in row]
+        terminal.press("q", "enter")
+        terminal.wait_exit()
+    assert len(shown) > 20
+    assert not [row for row in shown if not row.startswith("  | ")]

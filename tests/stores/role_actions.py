@@ -124,7 +124,7 @@ class World:
         if ledger:
             commit = Commit(Cursor("new"), 0, "", (), None, None, tuple(ledger))
             parts, values = self.store._parts_of(key, commit)
-            statements.append((f"SELECT add_history(%s{postgres_store._given(parts)})", (key, *values)))
+            statements.append((f"SELECT add_history(%s{postgres_store._arguments(parts)})", (key, *values)))
         if cursor:
             placed = Cursor("new", ledger_n=len(ledger), created_at=NOW, updated_at=NOW, **start(facts))
             placed_row = rows.cursor_row(placed, facts.facts_hash, "ann")
@@ -403,7 +403,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("make half a thread, or add to the past of one", NOBODY, {
         "without a cursor": lambda w: w.new_thread(cursor=False),
         "more entries": lambda w: [(
-            f"SELECT add_history(%s{postgres_store._given(('spent',))})", (w.key("paused"), 1, b""))],
+            f"SELECT add_history(%s{postgres_store._arguments(('spent',))})", (w.key("paused"), 1, b""))],
         "a second cursor": lambda w: [(postgres_store._BEGIN_CURSOR, (
             w.key("paused"), *rows.cursor_row(w.cursor("paused"), b"", "x"), 0, *postgres_store._NOBODY))],
     }),

@@ -414,6 +414,6 @@ class TestServices:
         look(ann.watch(Services([f"{url}/refuse"])))
         (failure,) = ann.failures
         assert "s3cret" not in str(failure) + repr(failure.__context__)
-        with pytest.raises(UsageError, match=r"the 1\. is no URL") as told:
+        with pytest.raises(UsageError, match="does not know URL 1") as told:
             Services(["nosuch://user:s3cret@x"])
         assert "s3cret" not in str(told.value)
