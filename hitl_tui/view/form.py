@@ -1,4 +1,4 @@
-"""Forms drawn from the JSON Schema of an answer: from a schema to fields, from typed texts to a value."""
+"""Makes forms from the JSON Schema of an answer, and reads typed texts as its value."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _FOLLOWED: Final = 20
 
 
 def plain_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its local references followed and an `allOf` of one part taken off."""
+    """Return a schema with local references resolved and an `allOf` of one part unwrapped."""
     resolved: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     for _ in range(_FOLLOWED):
         inner = _referred(resolved, root)
         if inner is None:
             return resolved
-        # What stands beside a reference, such as a description or a default, is about this use of it.
+        # Keywords beside a reference, such as a description or a default, apply to this use of it.
         beside = {name: value for name, value in resolved.items() if name not in ("$ref", "allOf")}
         resolved = {**inner, **beside}
     return {}
 
 
 def without_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """A schema without its null, as of `str | None`, and whether it had one."""
+    """Return a schema without null, as for `str | None`, and whether it allowed null."""
     kinds = schema.get("type")
     if isinstance(kinds, list) and "null" in kinds and len(kinds) == 2:
         return {**schema, "type": next(kind for kind in kinds if kind != "null")}, True
@@ -90,23 +90,23 @@ _MOST_NAMES = 4
 
 
 class FieldProblem(ValueError):
-    """A text that is no value of its field; the message says why."""
+    """The text is not valid for its field; the message says why."""
 
 
 class Named(Protocol):
-    """A value to choose, and the word for it."""
+    """A value to choose, and its label."""
 
     @property
     def word(self) -> str:
-        """What a person reads for it."""
+        """The label that a person reads."""
 
     @property
     def value(self) -> Any:
-        """What the answer holds if it is chosen."""
+        """The answer's value if this is chosen."""
 
 
 def options_of(kind: str, schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What a schema lets one choose from: (word, value); empty where it is no list of constants."""
+    """Return the options of a schema as (word, value); empty if it is no list of constants."""
     if kind == "yesno":
         return [("yes", True), ("no", False)]
     values = schema.get("enum")
@@ -122,7 +122,7 @@ def options_of(kind: str, schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def hint_of(kind: str, schema: Mapping[str, Any], items: Mapping[str, Any]) -> str:
-    """What may be typed, such as "whole number, 1 to 5"; `items` are those of a list."""
+    """Describe what may be typed, such as "whole number, 1 to 5"; `items` is the schema of a list's items."""
     words = [_KINDS[kind]] if kind in _KINDS else []
     if kind == "date":
         words.append(_DATES[schema["format"]][0])
@@ -148,7 +148,7 @@ def hint_of(kind: str, schema: Mapping[str, Any], items: Mapping[str, Any]) -> s
 
 
 def field_text(kind: str, value: Any, options: Sequence[Named]) -> str | None:
-    """A value as the text of its field, None where it is none that the field could hold."""
+    """Return a value as the text of its field, None if the field can't hold it."""
     if kind in ("one", "yesno", "many"):
         many = kind == "many" and isinstance(value, list)
         words = [_named(item, options) for item in (value if many else [value])]
@@ -169,7 +169,7 @@ def field_text(kind: str, value: Any, options: Sequence[Named]) -> str | None:
 
 
 def read_text(kind: str, text: str, options: Sequence[Named], schema: Mapping[str, Any]) -> Any:
-    """The value of a text that is not empty.
+    """Read a text that is not empty.
 
     Raises:
         Problem: it is none of this kind.
@@ -233,7 +233,7 @@ def _yes(text: str) -> bool:
 
 
 def _option(text: str, options: Sequence[Named]) -> Any:
-    """The value of a word; without one of that word, of a place in the list."""
+    """Return the option named by a word, else the one at that number in the list."""
     for same in (str, str.lower):
         for option in options:
             if same(option.word) == same(text):
@@ -288,25 +288,25 @@ _UNSET: Final = object()
 
 
 class FieldOption(msgspec.Struct, frozen=True):
-    """One of the values to choose from, and the word that names it."""
+    """One of the values to choose from, with its name."""
 
     word: str
     value: Any
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One thing to type or to choose.
+    """One field of a form.
 
     Args:
         path: where its value goes in the answer; () for an answer that is one value.
-        label: its name for people, "address.street" for one inside another.
-        required: whether it must be given.
+        label: its name for people, "address.street" for a nested field.
+        required: whether it must be filled in.
         hint: what may be typed, such as "whole number, 1 to 5".
-        help: what the schema says about it, "" for nothing.
-        text: what stands in it to begin with.
-        options: what there is to choose from, for the kinds "one", "many" and "yesno".
-        long: whether its text may take several lines.
-        empty: what an empty text is: nothing ("out"), null, or the empty text itself.
+        help: the schema's description of it, "" for none.
+        text: its initial text.
+        options: the values to choose from, for the kinds "one", "many" and "yesno".
+        long: whether its text may have several lines.
+        empty: what an empty text means: the field is left out ("out"), null, or the empty text.
     """
 
     path: Path
@@ -323,7 +323,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """The fields of an answer, what stands in it unasked, and the schema that it must fit as a whole."""
+    """The fields of an answer, its fixed values, and the schema that it must match as a whole."""
 
     fields: tuple[Field, ...]
     schema: Mapping[str, Any]
@@ -331,22 +331,22 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def texts(self) -> dict[Path, str]:
-        """What the fields begin with."""
+        """The initial texts of the fields."""
         return {field.path: field.text for field in self.fields}
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What was typed, as a value, and what is wrong with it by field; () is the answer as a whole."""
+    """The typed value and its problems by field; () stands for the whole answer."""
 
     value: Any
     problems: Mapping[Path, str]
 
 
 def form_of(schema: Mapping[str, Any] | None, value: Any = _UNSET) -> Form | None:
-    """The form of an answer; None where its schema describes nothing that a form could show.
+    """Return the form of an answer; None if its schema has nothing that a form could show.
 
     Args:
-        value: what the fields begin with instead of the schema's defaults.
+        value: the initial values, instead of the schema's defaults.
     """
     if not schema:
         return None
@@ -363,7 +363,7 @@ def form_of(schema: Mapping[str, Any] | None, value: Any = _UNSET) -> Form | Non
 
 
 def form_of_value(value: Any) -> Form | None:
-    """The form to edit a mapping in that no schema describes: a field for each of its values."""
+    """Return a form to edit a mapping without a schema: a field for each value."""
     if not isinstance(value, Mapping) or not value:
         return None
     types: Sequence[tuple[Any, str]] = ((bool, "boolean"), (str, "string"), (int | float, "number"))
@@ -384,7 +384,7 @@ def form_of_value(value: Any) -> Form | None:
 
 
 def read_form(form: Form, texts: Mapping[Path, str]) -> Reading:
-    """The value that texts stand for, checked field by field and then as a whole."""
+    """Read the texts of a form as a value, checked by field and then as a whole."""
     values: dict[Path, Any] = {}
     problems: dict[Path, str] = {}
     for field in form.fields:
@@ -404,7 +404,7 @@ def read_form(form: Form, texts: Mapping[Path, str]) -> Reading:
 
 
 def read_field(field: Field, text: str) -> tuple[Any] | None:
-    """The value of one field, None where it is left out; raises `FieldProblem` with what is wrong."""
+    """Read one field, None if it is left out; raises `FieldProblem` if it is invalid."""
     if not text.strip():
         if field.required:
             raise FieldProblem("is required")
@@ -417,9 +417,9 @@ def read_field(field: Field, text: str) -> tuple[Any] | None:
 
 
 def mismatch(schema: Mapping[str, Any], value: Any) -> str:
-    """What of a value does not fit a schema, in words; "" for nothing."""
+    """Describe why a value does not match a schema; "" if it does."""
     try:
-        # A request that this process asked itself carries a frozen schema, which can't be compiled.
+        # A request made in this process has a frozen schema, which can't be compiled.
         ChannelSchema("answer", thaw(dict(schema)), "whole").check_value(thaw(value))
     except SchemaMismatch as error:
         where, _, what = error.message.partition(": ")
@@ -429,7 +429,7 @@ def mismatch(schema: Mapping[str, Any], value: Any) -> str:
 
 
 class _Fields:
-    """The fields of a schema, as far as they were found."""
+    """Collects the fields of a schema."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
@@ -437,7 +437,7 @@ class _Fields:
         self.fixed: list[tuple[Path, Any]] = []
 
     def add_object(self, schema: Mapping[str, Any], path: Path, value: Any, *, asked: bool) -> None:
-        """Add the fields of an object's properties; `asked` is whether the object itself must be given."""
+        """Add the fields of an object's properties; `asked` says whether the object itself is required."""
         required = schema.get("required", ())
         for name, inner in schema["properties"].items():
             here = (*path, name)
@@ -500,7 +500,7 @@ def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> FieldKind:
 
 
 def _help(schema: Mapping[str, Any], path: Path) -> str:
-    """Its description, or a title that says more than its name does."""
+    """Return the schema's description, or its title if that says more than the name."""
     title = str(schema.get("title", ""))
     same = path and title.lower().replace(" ", "_") == path[-1].lower()
     return str(schema.get("description") or ("" if same else title))

@@ -1,4 +1,4 @@
-"""Values, amounts and times as a person reads them, and JSON that a person typed."""
+"""Formats values, amounts and times for people, and reads JSON that a person typed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class NotJson(ValueError):
-    """The text is no JSON; the message says where and why."""
+    """The text is not JSON; the message says where and why."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text; bytes are UTF-8.
+    """Read a JSON text; bytes are UTF-8.
 
     Raises:
-        NotJson: it has none, such as `line 1, column 7: expecting value`.
+        NotJson: it is not JSON; says for instance `line 1, column 7: expecting value`.
     """
     import json
 
@@ -35,7 +35,7 @@ def read_json(text: str | bytes) -> Any:
             text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_without_repeats
         )
     except json.JSONDecodeError as error:
-        # Python's words end in "at" where it puts the place behind them: here it stands before.
+        # Python's messages may end in "at", as the place follows; here the place comes first.
         what = error.msg.removesuffix(" at").removesuffix(" starting")
         raise NotJson(f"line {error.lineno}, column {error.colno}: {what[:1].lower()}{what[1:]}") from None
     except RecursionError:
@@ -44,7 +44,7 @@ def read_json(text: str | bytes) -> Any:
         raise NotJson(f"byte {error.start} is no UTF-8 text") from None
     except NotJson:
         raise
-    except ValueError:  # what is left is the limit of Python on the digits of a number in a text
+    except ValueError:  # the remaining cause is Python's limit on the digits of a number in a text
         raise NotJson("a number in it has too many digits") from None
 
 
@@ -69,13 +69,13 @@ def _finite(digits: str) -> float:
 
 
 def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
-    """The value that a word gives an input or a channel; JSON where it is and the channel isn't text.
+    """Read a word as the value of an input or a channel: as JSON if it is JSON and the channel isn't text.
 
-    The input of a channel that appends is one of its items, and so is text, too; that of another list is
-    the list, or text where it is none.
+    For a channel that appends, the input is one item, which may be text.  For another list it is the list, or
+    text if the word is no list.
 
     Args:
-        name: of an input field, or of a channel.
+        name: the name of an input field or a channel.
     """
     fields = {field.name: field.channel for field in graph.inputs}
     channel = next((each for each in graph.channels if each.name == fields.get(name, name)), None)
@@ -89,7 +89,7 @@ def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
 
 
 def json_or_text(word: str) -> Any:
-    """What a word says as JSON, the word itself where it is none."""
+    """Read a word as JSON; return the word itself if it is not JSON."""
     try:
         return read_json(word)
     except NotJson:
@@ -106,7 +106,7 @@ _NAME_LIMIT: Final = 40
 
 
 def writer(checkpoint: Checkpoint) -> str:
-    """The node's name, the person's, or "input", "fork" and the like; sanitised, on one line."""
+    """Return who wrote a step: the node's or person's name, "input", "fork" and so on; sanitised."""
     if checkpoint.source == "human":
         return sanitise_line(person(checkpoint.actor, checkpoint.made_by), _NAME_LIMIT)
     if checkpoint.source == "rollback":
@@ -119,29 +119,29 @@ def writer(checkpoint: Checkpoint) -> str:
 
 
 def person(actor: str | None, made_by: MadeBy) -> str:
-    """Who decided or edited, by name, or what did in place of a person."""
+    """Return who decided or edited: a person's name, or what acted in place of a person."""
     return actor or _MADE_BY.get(made_by, _UNNAMED)
 
 
 def is_set_by_person(update: AppliedUpdate) -> bool:
-    """Whether somebody set a value by an edit, or what decides in place of a person did.
+    """Whether a person, or what decides in place of a person, set a value by an edit.
 
-    A node, or an input, can replace a value past its reducer too.
+    A node or an input can also replace a value past its reducer.
     """
     return update.op == "set" and update.source not in ("node", "map", "subgraph", "input")
 
 
 def decider(entry: LedgerEntry) -> str:
-    """Who decided, by name, or what did in place of a person; "" for a person without a name."""
+    """Return who decided: a person's name, or what acted in place of one; "" for a nameless person."""
     if entry.actor or entry.login:
         return identity(entry.actor, entry.login, entry.account)
     return _MADE_BY.get(entry.made_by, "")
 
 
 def identity(actor: str | None, login: str, account: str = "") -> str:
-    """Who somebody says they are, and as whom the system and the database know them.
+    """Return a person's stated name, and their names in the operating system and the database.
 
-    As "bob (ann@box, login ann)"; a login that is the name is not told twice.
+    For instance "bob (ann@box, login ann)"; a login that equals the name is not repeated.
     """
     known = [sanitise_line(account, _NAME_LIMIT)] if account else []
     if login and login != actor:
@@ -151,7 +151,7 @@ def identity(actor: str | None, login: str, account: str = "") -> str:
 
 
 def limit_line(alert: LimitNear) -> str:
-    """As `75 % of the tokens are used: 7,600 of 10,000`."""
+    """Return text such as `75 % of the tokens are used: 7,600 of 10,000`."""
     used, allowed, what = f"{alert.used:,.0f}", f"{alert.allowed:,.0f}", alert.limit.partition("_")[2]
     if alert.limit == "max_cost_usd":
         used, allowed, what = cost(alert.used), cost(alert.allowed), "money"
@@ -163,7 +163,7 @@ def limit_line(alert: LimitNear) -> str:
 
 
 def price_line(event: PriceUnknown) -> str:
-    """As `the price of m is unknown, so the run stops at its limit of $0.50`."""
+    """Return text such as `the price of m is unknown, so the run stops at its limit of $0.50`."""
     effect = "the run stops at its" if event.stops else "the call is not counted in the"
     model = sanitise_line(event.model, _NAME_LIMIT)
     return f"the price of {model} is unknown, so {effect} limit of {cost(event.allowed)}"
@@ -185,7 +185,7 @@ _KINDS: Final[Mapping[type, Kind]] = {
 
 
 def kind(value: Any) -> Kind:
-    """What a value is, in one word."""
+    """Return the kind of a value in one word."""
     known = _KINDS.get(type(value))  # nearly all are
     if known is not None:
         return known
@@ -201,7 +201,7 @@ def kind(value: Any) -> Kind:
 
 
 def size(value: Any) -> str:
-    """How large a value is: "list 4", "text 612", "3 keys"; "" for what has no size."""
+    """Return the size of a value: "list 4", "text 612", "3 keys"; "" if it has none."""
     what = kind(value)
     if what in ("text", "list"):
         return f"{what} {len(value)}"
@@ -214,12 +214,12 @@ def count(n: int, noun: str) -> str:
 
 
 def capital(words: str) -> str:
-    """The same with a capital letter in front."""
+    """Return a text with its first letter in upper case."""
     return words[:1].upper() + words[1:]
 
 
 def preview_line(value: Any, limit: int = 80) -> Line:
-    """`preview` as spans: the size dim, the value itself with role value."""
+    """Return `preview` as spans: the size dim, the value with the role value."""
     what = kind(value)
     if what == "private":
         return (trusted(PRIVATE_TEXT, "private"),)
@@ -243,12 +243,12 @@ def _with_size(text: str, value: str) -> Line:
 
 
 def preview(value: Any, limit: int = 80) -> str:
-    """A value on one line of about `limit` cells, at a cost independent of its size."""
+    """Return a value on one line of about `limit` cells, at a cost independent of its size."""
     return plain_text(preview_line(value, limit))
 
 
 def inline(value: Any, limit: int = 80) -> str:
-    """A value inside a sentence: “text”, 12, true, null, list 4, {id: 4, b: {…}}, [private]; sanitised."""
+    """Return a value inside a sentence: “text”, 12, null, list 4, {id: 4, b: {…}}, [private]; sanitised."""
     what = kind(value)
     if what == "private":
         return PRIVATE_TEXT
@@ -262,7 +262,7 @@ def inline(value: Any, limit: int = 80) -> str:
 
 
 def _members(value: dict[str, Any], room: int) -> str:
-    """The first members of an object, each with its value where there is room for the names of all."""
+    """Return the first members of an object, with their values if all names fit."""
     names = [sanitise_line(str(name), 24) for name in islice(value, _KEYS_SHOWN)]
     more = ["…"] if len(value) > _KEYS_SHOWN else []
     left = room - sum(len(name) + 4 for name in (*names, *more))
@@ -278,13 +278,13 @@ def _members(value: dict[str, Any], room: int) -> str:
 
 
 def scalar(value: Any) -> str:
-    """null, true, a number; anything that is no JSON by its type alone."""
+    """Return null, true or a number as text; for values that are not JSON, just the type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        # Python refuses to write very long integers, and takes quadratic time for long ones.
+        # Python refuses to format very long integers, and needs quadratic time for long ones.
         return str(value) if abs(value) < _HUGE_NUMBER else f"integer of {value.bit_length():,} bits"
     if isinstance(value, float):
         return repr(value)
@@ -292,7 +292,7 @@ def scalar(value: Any) -> str:
 
 
 def quoted(text: str, limit: int) -> str:
-    """A text in quotation marks on one line of about `limit` cells."""
+    """Return a text in quotation marks on one line of about `limit` cells."""
     return f"“{sanitise_line(text, max(limit - 2, 1))}”"
 
 

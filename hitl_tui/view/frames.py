@@ -1,4 +1,4 @@
-"""The frames of a failure as lines: the place, the source around it, and what locals held."""
+"""Shows the frames of a failure as lines: the place, the source around it, and the local variables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NARROW: Final = 32
 
 
 def innermost(frames: Sequence[Frame]) -> Frame | None:
-    """The frame of the user's code that raised, or led to what did."""
+    """Return the innermost frame of the user's code."""
     return next((frame for frame in reversed(frames) if frame.file), None)
 
 
 def frame_lines(
     frames: Sequence[Frame], width: int = 78, glyphs: Glyphs = UNICODE, *, height: int = 0
 ) -> tuple[Line, ...]:
-    """The frames, the innermost first: of that one the source around the line, of the others the line alone.
+    """Return lines of the frames, the innermost first and with its source; of the others only one line.
 
     score.py:41 in score(state, config)
       39 │     number = re.search(r"[\\d.]+", reply)
@@ -36,9 +36,9 @@ def frame_lines(
     reply = 'n/a'    number = None
 
     Args:
-        width: of the rows in which the values of locals stand side by side.
-        height: of a pane as wide as that, which the source fills as far as it goes and no line of it
-            leaves; 0 for none, where a few lines are enough.
+        width: the width of the rows in which local variables are placed side by side.
+        height: the height of the pane that the source should fill without scrolling; 0 for just a few
+            lines of source.
     """
     lines: list[Line] = []
     last = innermost(frames)
@@ -57,7 +57,7 @@ def frame_lines(
 
 
 def code_lines(frames: Sequence[Frame], width: int, room: int) -> tuple[Line, ...]:
-    """Functions as they stand in their files, one below the other; the last one ends where the room does."""
+    """Return the source of functions, one below the other; the last one is cut to the room."""
     rows: list[Line] = []
     for frame in frames:
         rows += [()] if rows else []
@@ -87,11 +87,11 @@ def _head(frame: Frame) -> Line:
 
 
 def _source(frame: Frame, width: int, glyphs: Glyphs, height: int | None) -> list[Line]:
-    """The lines around the frame's own; `height` as for `frame_lines`, None for its own line alone."""
+    """Return the source around a frame; `height` as for `frame_lines`, None for its own line alone."""
     before, after = (0, 0) if height is None else (3, 2)
     if height:
         room = height - 2 - len(_value_rows(frame.values, width))
-        if room < before + after:  # the line itself is what must be seen
+        if room < before + after:  # the line itself must stay visible
             before, after = min(before, max(height - 2, 0)), 0
         else:
             after = max(after, room * 2 // 5)
@@ -108,7 +108,7 @@ def _source(frame: Frame, width: int, glyphs: Glyphs, height: int | None) -> lis
 
 
 def _value_rows(values: Sequence[LocalValue], width: int) -> list[Line]:
-    """Locals with their values, as many side by side as there is room for."""
+    """Return local variables with their values, as many side by side as fit."""
     rows: list[Line] = []
     row: tuple[Span, ...] = ()
     used = 0

@@ -1,4 +1,4 @@
-"""The few glyphs of the screens, each with a twin for terminals that show ASCII only."""
+"""The glyphs of the screens, each with an ASCII replacement."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def _table() -> dict[int, str]:
         char: "-" if char in _ACROSS else "|" if char in _DOWN else "+"
         for char in map(chr, range(0x2500, 0x2580))
     }
-    # Parts of blocks are the ends of scroll bars, whose colours tell enough.
+    # Partial blocks are ends of scroll bars, which their colours show well enough.
     table |= dict.fromkeys(map(chr, range(0x2580, 0x25A0)), " ")
     table |= dict(zip("▁▂▃▄▅▆▇", "_.,-=+*", strict=True))  # the strips of values
     table |= _SIGNS
     twins = msgspec.structs.asdict(ASCII)
     table |= {glyph: twins[name] for name, glyph in msgspec.structs.asdict(UNICODE).items()}
-    # The timeline's corner is a border's too, where all four look alike.
+    # The timeline's corner is also a border's corner, where all four look alike.
     table["╰"] = "+"
     return {ord(char): twin for char, twin in table.items()}
 
@@ -99,7 +99,7 @@ _TWINS: Final = _table()
 
 
 def plain_chars(text: str, encoding: str = "utf-8") -> str:
-    """The text with a twin for each glyph of the screens, as wide as before.
+    """Replace the glyphs in a text by ASCII ones of the same width.
 
     Args:
         encoding: what the terminal can show; any other character becomes "?".

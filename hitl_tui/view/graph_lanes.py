@@ -1,4 +1,4 @@
-"""On which side of a graph's layers each back edge runs, and how it leaves its nodes for its lane."""
+"""Chooses the side of a graph's layers on which each back edge runs, and how it leaves its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORK: Final = 0.4
 
 
 class Lane(msgspec.Struct, eq=False):
-    """Back edges to one node on one side; one that is labelled has a lane of its own.
+    """A lane for back edges to one node on one side; a labelled edge has its own lane.
 
     Args:
         from_above: whether they enter the node from above, not from the side.
@@ -45,7 +45,7 @@ class _LaneChoice(msgspec.Struct, frozen=True):
 
 
 def lanes_of(layers: Layers, back: Mapping[Pair, str], sizes: Mapping[str, Size]) -> list[Lane]:
-    """The lanes of back edges, so that they cross little: short ones first."""
+    """Return lanes for back edges with few crossings; short edges are placed first."""
     nodes = layers.nodes
     lanes: list[Lane] = []
 
@@ -94,7 +94,7 @@ def _beyond(layers: Layers, item: Item, side: Side) -> list[Item]:
 
 
 def _leave(layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: Size) -> tuple[float, bool]:
-    """What it costs to go out of a node, and whether it is below it."""
+    """Return the cost of leaving a node, and whether the edge leaves it below."""
     beyond = _beyond(layers, item, side)
     downs = {down for other in beyond for down in other.downs}
     below = min(sum(1 for other in beyond if other.downs), len(downs)) + _TURN + _FORK * bool(item.downs)
@@ -105,7 +105,7 @@ def _leave(layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: 
 
 
 def _enter(layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: Size) -> tuple[float, bool]:
-    """What it costs to come into a node, and whether it is from above."""
+    """Return the cost of entering a node, and whether the edge enters it from above."""
     beyond = _beyond(layers, item, side)
     ups = {up for other in beyond for up in other.ups}
     above = min(sum(1 for other in beyond if other.ups), len(ups)) + _TURN

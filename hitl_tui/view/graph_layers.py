@@ -1,4 +1,4 @@
-"""The layers of a graph: which node, label or trunk stands in which, in what order, at which column."""
+"""Assigns the nodes, labels and trunks of a graph to layers, and orders and places them there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STRAIGHT: Final = 0.2
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much room a node takes, in cells.
+    """The size of a node in cells.
 
     Args:
         pin: its column at which edges come in above and go out below.
@@ -63,17 +63,17 @@ class Item(msgspec.Struct, eq=False):
 
     @property
     def is_trunk(self) -> bool:
-        """Whether nothing but a line stands there."""
+        """Whether the item is only a line."""
         return not self.node and self.label is None
 
 
 class Layers:
-    """Nodes in layers with all edges that lead down through them; labels have layers of their own in between.
+    """The nodes in layers, with all downward edges; labels have their own layers in between.
 
     Args:
         order: the nodes in the order of the run.
-        labels: the edges that lead down, with what is written at each.
-        cap: how many nodes a layer has at most.
+        labels: the downward edges with their labels.
+        cap: the maximum number of nodes in a layer.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Layers:
             row.sort(key=lambda item: not item.is_trunk)
 
     def _switches(self) -> dict[Pair, int]:
-        """Where each edge is on its own: before that it shares its source's trunk, after it its target's."""
+        """Return where each edge leaves its source's trunk and joins its target's."""
         far: dict[str, int] = defaultdict(int)
         for source, target in self._labels:
             if self._levels[target] - self._levels[source] > 1:
@@ -143,19 +143,19 @@ class Layers:
 
     @property
     def least_width(self) -> int:
-        """The cells that its widest row takes at least."""
+        """The minimum width of the widest row in cells."""
         return max(_offsets(row)[-1] + row[0].before + row[-1].after + 1 for row in self.rows)
 
     @property
     def width(self) -> int:
-        """The cells that it takes as it is placed."""
+        """The width in cells as placed."""
         first = min(row[0].x - row[0].before for row in self.rows)
         return max(row[-1].x + row[-1].after for row in self.rows) - first + 1
 
     # The order in each layer.
 
     def reduce_crossings(self) -> None:
-        """Sort each layer by where its neighbours stand, and keep what crosses least."""
+        """Sort each layer by the places of its neighbours, and keep the order with the fewest crossings."""
         self._number()
         best, least = [list(row) for row in self.rows], self._crossings()
         for sweep in range(2 * _SWEEPS):
@@ -182,7 +182,7 @@ class Layers:
         return sum(_inversions(row) for row in self.rows)
 
     def _transpose(self) -> None:
-        """Swap neighbours wherever fewer of their links cross then."""
+        """Swap neighbours wherever that reduces crossings."""
         for row in self.rows:
             for at in range(len(row) - 1):
                 item, other = row[at], row[at + 1]
@@ -194,7 +194,7 @@ class Layers:
     # The columns.
 
     def place(self, room: int) -> None:
-        """Give each item a column in `room` cells, amid its neighbours, and trunks one column as they can."""
+        """Place each item between its neighbours in `room` cells, and trunks in one column if possible."""
         least = self.least_width
         room = min(room, 8 * least)
         offsets = [_offsets(row) for row in self.rows]
@@ -226,7 +226,7 @@ class Layers:
         near: Mapping[Item, Sequence[tuple[Item, float]]],
         room: int,
     ) -> None:
-        """Move the items of a layer as close to their neighbours as their order and the room let them."""
+        """Move the items of a layer as close to their neighbours as their order and the room allow."""
         axis = wants[self.rows[0][0]]
         blocks: list[tuple[float, float, int]] = []  # a place less its offset, its weight, how many items
         for item, offset in zip(row, offsets, strict=True):
@@ -250,7 +250,7 @@ class Layers:
                 at += 1
 
     def _straighten(self, room: int) -> None:
-        """Let trunks and labels in a line stand in one column where their neighbours leave it."""
+        """Align trunks and labels of a line in one column if their neighbours leave room."""
         done: set[Item] = set()
         for row in self.rows:
             for item in row:
@@ -263,7 +263,7 @@ class Layers:
                 self._align(line, room)
 
     def _align(self, line: Sequence[Item], room: int) -> None:
-        """Move the items of a line into one column, or into as few as their neighbours let."""
+        """Move the items of a line into one column, or as few as their neighbours allow."""
         columns: list[int] = []
         low, high = 0, room - 1
         for item in line:
@@ -288,7 +288,7 @@ class Layers:
             self._align(line[count:], room)
 
     def _choose_pins(self) -> None:
-        """Let edges come in and go out where they need not turn, as far as the boxes are wide."""
+        """Let edges enter and leave boxes at columns where they need not turn, within the box's width."""
         for row in self.rows:
             for item in row:
                 item.top = item.bottom = item.x
@@ -318,7 +318,7 @@ class Layers:
 
 
 def levels(order: Sequence[str], edges: Mapping[Pair, str], cap: int) -> dict[str, int]:
-    """The layer of each node: below all that lead to it, and below those that are full."""
+    """Return the layer of each node: below all its predecessors, and below full layers."""
     least = dict.fromkeys(order, 1)
     after: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
@@ -339,7 +339,7 @@ def levels(order: Sequence[str], edges: Mapping[Pair, str], cap: int) -> dict[st
 
 
 def _goes_on(item: Item) -> Item | None:
-    """What stands below an item in the same line."""
+    """Return the item below another one in the same line."""
     for other in item.downs:
         alone = len(item.downs) == len(other.ups) == 1
         if alone or (item.is_trunk and item.trunk == other.trunk):
@@ -348,7 +348,7 @@ def _goes_on(item: Item) -> Item | None:
 
 
 def _weight(item: Item, other: Item) -> float:
-    """How much one minds where the other stands: lines should be straight, labels above their node."""
+    """Return how strongly two items attract each other, for straight lines and labels above their node."""
     if item.layer > other.layer:
         item, other = other, item
     if item.is_trunk and other.is_trunk:
@@ -367,7 +367,7 @@ def _weight(item: Item, other: Item) -> float:
 
 
 def _apart(item: Item, other: Item) -> int:
-    """The cells from an item's pin to the next one's."""
+    """Return the distance in cells from an item's pin to the next one's."""
     gap = 2 if item.is_trunk or other.is_trunk else 3
     return item.after + gap + other.before
 
@@ -388,7 +388,7 @@ def _crossed(left: Sequence[Item], right: Sequence[Item]) -> int:
 
 
 def _inversions(row: Sequence[Item]) -> int:
-    """How many of the links below a layer cross."""
+    """Count the crossings among the links below a layer."""
     seen: list[int] = []
     count = 0
     for item in row:

@@ -1,4 +1,4 @@
-"""Where the nodes, edges and labels of a graph stand in a picture: one layered layout for all painters.
+"""Lays out the nodes, edges and labels of a graph in layers, for all painters.
 
 The run's order breaks cycles: an edge to an earlier node is a back edge.  Nodes stand in layers, all other
 edges go down through them; those over several layers share trunks where it can be told whose they are.
@@ -62,7 +62,7 @@ class EdgePath(msgspec.Struct, frozen=True):
 
     Args:
         points: its corners from the border of the source's box to that of the target's, both included.
-        label: what is written at it as far as there is room, "" for nothing.
+        label: its label as far as there is room, "" for none.
         label_at: the first cell of the label.
     """
 
@@ -79,7 +79,7 @@ class EdgePath(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A picture without characters; its upper left cell is (0, 0)."""
+    """Positions of all parts of a picture; its upper left cell is (0, 0)."""
 
     boxes: Mapping[str, Box]
     routes: tuple[EdgePath, ...]
@@ -89,7 +89,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def run_order(edges: Sequence[EdgeInfo], nodes: Iterable[str] = ()) -> list[str]:
-    """The nodes from START to END so that as many edges as possible point down."""
+    """Order the nodes from START to END so that most edges point down."""
     after: dict[str, list[str]] = defaultdict(list)
     for edge in edges:
         if edge.target not in after[edge.source]:
@@ -115,7 +115,7 @@ def run_order(edges: Sequence[EdgeInfo], nodes: Iterable[str] = ()) -> list[str]
 
 
 class Air(msgspec.Struct, frozen=True):
-    """How much stands between the parts of a picture.
+    """The space between the parts of a picture.
 
     Args:
         rows: those below nodes, before edges turn.
@@ -138,12 +138,12 @@ def lay_out(
     width: int | None = None,
     air: Air = USUAL,
 ) -> Layout | None:
-    """The picture with the fewest crossings that fits; None where none does.
+    """Return the layout with the fewest crossings that fits; None if none does.
 
     Args:
         order: the nodes in the order of the run.
-        labels: the edges, each with what is written at it, "" for nothing.
-        width: cells there are, None for as many as wanted.
+        labels: the labels of the edges, "" for none.
+        width: the available cells, None for no limit.
     """
     if not order:
         return Layout({}, (), 0, 0, 0)
@@ -170,7 +170,7 @@ def lay_out(
 
 
 def crossed_cells(routes: Iterable[EdgePath]) -> set[Point]:
-    """The cells in which a line runs across another one; where one turns, they meet."""
+    """Return the cells in which a line crosses another one; lines that turn there meet instead."""
     across: set[Point] = set()
     down: set[Point] = set()
     turns: set[Point] = set()
@@ -186,7 +186,7 @@ def crossed_cells(routes: Iterable[EdgePath]) -> set[Point]:
 
 
 class _Graph(msgspec.Struct, frozen=True, dict=True):
-    """What is to be laid out."""
+    """The graph to lay out."""
 
     order: Sequence[str]
     labels: Mapping[Pair, str]
@@ -200,7 +200,7 @@ class _Graph(msgspec.Struct, frozen=True, dict=True):
         return {pair: label for pair, label in self.labels.items() if index[pair[0]] < index[pair[1]]}
 
     def widest(self, room: int) -> int:
-        """How many nodes there are in a layer at most, as far as they fit beside each other."""
+        """The maximum number of nodes that fit beside each other in a layer."""
         layers: dict[int, list[int]] = defaultdict(list)
         for name, level in levels(self.order, self.forward, len(self.order)).items():
             layers[level].append(self.sizes[name].width + 2)
@@ -212,7 +212,7 @@ class _Graph(msgspec.Struct, frozen=True, dict=True):
 
 
 def _layout(graph: _Graph, room: int, cap: int) -> Layout | None:
-    """The picture with at most `cap` nodes in a layer, None where it does not fit."""
+    """Return the layout with at most `cap` nodes in a layer, None if it does not fit."""
     forward = graph.forward
     back = {pair: label for pair, label in graph.labels.items() if pair not in forward}
     layers = Layers(graph.order, forward, graph.sizes, cap)
@@ -237,7 +237,7 @@ def _layout(graph: _Graph, room: int, cap: int) -> Layout | None:
 
 
 class _Picture:
-    """Layers and lanes put together."""
+    """Combines layers and lanes to a layout."""
 
     def __init__(self, graph: _Graph, layers: Layers, lanes: Sequence[Lane], room: int) -> None:
         self._layers = layers
@@ -262,7 +262,7 @@ class _Picture:
         return Box(item.node, item.x - item.before, self._tops[item.layer], size.width, size.height)
 
     def _links(self, at: int) -> list[Link]:
-        """What runs in the tracks above a layer."""
+        """Return the links in the tracks above a layer."""
         links: list[Link] = []
         if at:
             for item in self._layers.rows[at - 1]:
@@ -283,7 +283,7 @@ class _Picture:
         return Link(lane, item, self._far[lane], item.top, from_above=False)
 
     def _stack(self, air: Air) -> None:
-        """Give each layer and the tracks above it their rows."""
+        """Assign rows to each layer and the tracks above it."""
         self._tops: list[int] = []
         self._bottoms: list[int] = []
         self._track_rows: list[int] = []
@@ -304,7 +304,7 @@ class _Picture:
         self._height = y
 
     def layout(self, space: Space) -> Layout | None:
-        """Everything together, with (0, 0) in the upper left corner; None where it does not fit."""
+        """Return the layout with (0, 0) in the upper left corner; None if it does not fit."""
         down = [self._down(pair) for pair in self._layers.chains]
         back = self._back(down, space)
         if back is None:
@@ -338,7 +338,7 @@ class _Picture:
         return EdgePath(*pair, _corners_only(points), self._labels[pair], label_at)
 
     def _back(self, routes: Sequence[EdgePath], space: Space) -> list[EdgePath] | None:
-        """The edges on lanes, each lane beside all in its rows; None where a label has no room."""
+        """Return the edges on lanes, each beside everything in its rows; None if a label has no room."""
         edges = _Edges(self.boxes.values(), routes)
         rows = {lane: self._rows_of(lane) for lane in self._lanes}
         busy = {self._enters(lane) for lane in self._lanes}
@@ -365,7 +365,7 @@ class _Picture:
     def _labelled(
         self, route: EdgePath, x: int, rows: Sequence[int], edges: _Edges, *, right: bool, inside: bool
     ) -> EdgePath:
-        """A back edge with its label outside its lane, or `inside` of it where there is room."""
+        """Return a back edge with its label outside its lane, or `inside` of it if there is room."""
         label = self._labels[route.pair]
         count = cells(label)
         row = edges.inside(x, rows, count, right=right) if inside else None
@@ -376,7 +376,7 @@ class _Picture:
     def _squeezed(
         self, routes: Sequence[tuple[int, EdgePath]], busy: Set[int], edges: _Edges
     ) -> list[EdgePath] | None:
-        """Back edges with their labels wherever there is most room for them, if need be cut."""
+        """Place labels of back edges where there is most room, cut if necessary."""
         labelled: list[EdgePath] = []
         for x, route in routes:
             label = self._labels[route.pair]
@@ -392,7 +392,7 @@ class _Picture:
         return labelled
 
     def _leaves(self, lane: Lane, pair: Pair) -> int:
-        """The row in which an edge goes to its lane."""
+        """Return the row in which an edge goes to its lane."""
         box, size = self.boxes[pair[0]], self._sizes[pair[0]]
         if lane.exits[pair]:
             item = self._layers.nodes[pair[0]]
@@ -404,7 +404,7 @@ class _Picture:
         return row + 1 if pair[0] == pair[1] else row - 1
 
     def _enters(self, lane: Lane) -> int:
-        """The row in which a lane leads to its node."""
+        """Return the row in which a lane leads to its node."""
         if lane.from_above:
             return self._corners(lane.first, self._entry(lane, self._layers.nodes[lane.target]))[0][1]
         return self.boxes[lane.target].y + self._sizes[lane.target].enter
@@ -414,7 +414,7 @@ class _Picture:
         return min(rows), max(rows)
 
     def _on_lane(self, lane: Lane, pair: Pair, x: int) -> tuple[Point, ...]:
-        """The corners of a back edge whose lane is at a column."""
+        """Return the corners of a back edge whose lane is at a column."""
         right = lane.side == "right"
         source, target = self.boxes[pair[0]], self.boxes[pair[1]]
         points: list[Point] = []
@@ -434,7 +434,7 @@ class _Picture:
 
 
 class _Edges:
-    """What stands where while lanes are added beside it."""
+    """Occupied places, while lanes are added beside them."""
 
     def __init__(self, boxes: Iterable[Box], routes: Iterable[EdgePath]) -> None:
         self._spans: dict[int, tuple[int, int]] = {}
@@ -448,7 +448,7 @@ class _Edges:
             self.add(route)
 
     def add(self, route: EdgePath) -> None:
-        """Note an edge and its label; `overrun` tells of one that runs over a label from before."""
+        """Mark an edge and its label as placed; `overrun` reports if it runs over an earlier label."""
         for (x1, y1), (x2, y2) in pairwise(route.points):
             for y in range(min(y1, y2), max(y1, y2) + 1):
                 line = self._fill(y, min(x1, x2), max(x1, x2))
@@ -457,7 +457,7 @@ class _Edges:
             self.add_label(route)
 
     def add_label(self, route: EdgePath) -> None:
-        """Note the label of an edge that is noted."""
+        """Mark the label of a placed edge as used."""
         x, y = route.label_at
         self._labels.update(self._fill(y, x, x + cells(route.label) - 1))
 
@@ -469,12 +469,12 @@ class _Edges:
         return filled
 
     def beyond(self, first: int, last: int, *, right: bool, gap: int) -> int:
-        """The column of a lane that is `gap` cells beside all that stands in its rows."""
+        """Return the column of a lane that is `gap` cells beside everything in its rows."""
         spans = [self._spans[y] for y in range(first, last + 1) if y in self._spans]
         return max(high for _, high in spans) + gap if right else min(low for low, _ in spans) - gap
 
     def free(self, x: int, rows: Sequence[int], wanted: int, room: int) -> tuple[int, int, int] | None:
-        """Where a label stands beside a lane: its column, its row and its cells, None for nowhere."""
+        """Return a free place for a label beside a lane: column, row and cells; None if there is none."""
         left = min(low for low, _ in self._spans.values())
         right = max(high for _, high in self._spans.values())
         best: tuple[int, int, int] | None = None
@@ -491,7 +491,7 @@ class _Edges:
         return best if best and best[2] >= min(wanted, _LEAST_LABEL - 1) else None
 
     def inside(self, x: int, rows: Sequence[int], wanted: int, *, right: bool) -> int | None:
-        """The row in which a label fits between a lane and the rest of the picture, None for none."""
+        """Return the row in which a label fits between a lane and the rest, None if there is none."""
         step = -1 if right else 1
         limit = x + step * (wanted + 2)
         return next((y for y in rows if self._run(x + step, y, step, limit, wanted + 2) == wanted + 2), None)
@@ -513,7 +513,7 @@ def _label_rows(route: EdgePath, x: int, busy: Set[int]) -> list[int]:
 
 
 def _corners_only(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The corners of a line without points that lie between others."""
+    """Return the corners of a line, without points on straight parts."""
     kept: list[Point] = []
     for point in points:
         if kept and kept[-1] == point:

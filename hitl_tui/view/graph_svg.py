@@ -1,4 +1,4 @@
-"""Paints a graph's layout as SVG: each kind of node has a shape of its own, the way taken is marked.
+"""Paints a graph's layout as SVG: each kind of node has its own shape, taken edges are marked.
 
 The colours follow the reader's light or dark mode; all text is escaped and free of control characters.
 """
@@ -59,13 +59,13 @@ text { font: 14px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
 
 
 def graph_svg(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = False) -> str:
-    """The picture as a whole SVG document.
+    """Return the graph as an SVG document.
 
     A map is a stack of boxes, a parallel a box with sides, a subgraph a box with a double border.
 
     Args:
-        look: what a run has made of the graph; None for none.
-        expand: draw what subgraphs and parallels are made of, inside their boxes.
+        look: the state of a run, to mark on the graph; None for none.
+        expand: draw the contents of subgraphs and parallels inside their boxes.
     """
     picture = _SvgPicture(graph, look or RunMarks(), expand)
     name, width, height = words(graph.name), round(picture.width), round(picture.height)
@@ -82,7 +82,7 @@ def graph_svg(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = 
 
 
 def words(text: str) -> str:
-    """Somebody's name for a node or an edge, as it may be shown."""
+    """Sanitise the name of a node or an edge."""
     return sanitise_line(text, _LONGEST)
 
 
@@ -122,7 +122,7 @@ class _SvgPicture:
         self.height = layout.height * _ROW + 2 * _MARGIN
 
     def _made_of(self, node: NodeInfo) -> str:
-        """A box's second line: in short what it is made of."""
+        """Return a box's second line, a summary of its contents."""
         made_of = parts_of(node)
         if node.kind == "subgraph":
             made_of = f"graph {made_of}"
@@ -161,7 +161,7 @@ class _SvgPicture:
         return _MARGIN + (point[0] + 0.5) * _CELL, _MARGIN + (point[1] + 0.5) * _ROW
 
     def _edge(self, route: EdgePath) -> list[str]:
-        """A line with its head; both ends stand on the borders of boxes, not in the middle of cells."""
+        """Draw a line with its arrow head, from border to border of the boxes."""
         taken = " taken" if route.pair in self._look.taken else ""
         points = [self._at(point) for point in route.points]
         points[0] = self._border(route.source, points[0], points[1])
@@ -177,7 +177,7 @@ class _SvgPicture:
     def _border(
         self, name: str, end: tuple[float, float], before: tuple[float, float]
     ) -> tuple[float, float]:
-        """Where a line that comes from `before` meets a box."""
+        """Return where a line that comes from `before` meets a box."""
         left, top, width, height = self._frame(self._layout.boxes[name])
         depth = _BEHIND if self._kind(name) == "map" else 0
         if before[0] != end[0]:
@@ -185,7 +185,7 @@ class _SvgPicture:
         return end[0], (top - depth if before[1] < end[1] else top + height)
 
     def _frame(self, box: Box) -> tuple[float, float, float, float]:
-        """Left, top, width and height of a box, without those that stand behind it."""
+        """Return left, top, width and height of a box, without the stacked ones behind it."""
         depth = _BEHIND if self._kind(box.name) == "map" else 0
         left, top = _MARGIN + box.x * _CELL, _MARGIN + box.y * _ROW + depth
         return left, top, box.width * _CELL - depth, box.height * _ROW - depth
@@ -197,7 +197,7 @@ class _SvgPicture:
         return [f'<text class="label" x="{x - _CELL / 2:g}" y="{y + 12:g}">{escape(route.label)}</text>']
 
     def _box(self, box: Box) -> list[str]:
-        """A node's box, with what is in it."""
+        """Draw a node's box with its contents."""
         name, look, frame = box.name, self._look, self._frame(box)
         left, top, width, height = frame
         count = look.visits.get(name, 0)

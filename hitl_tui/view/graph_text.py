@@ -1,7 +1,6 @@
-"""Paints a graph's layout in a terminal: rows of (text, role) runs, which the graph pane has styles for.
+"""Paints a graph's layout in a terminal: rows of (text, role) runs, which the graph pane styles.
 
-Nodes are boxes where there is room for them, else a row each; where no layout fits, a list tells where each
-leads.
+Nodes are boxes if there is room, else a row each; if no layout fits, a list names each node's destinations.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def draw(
     *,
     kinds: Mapping[str, NodeKind] = NO_KINDS,
 ) -> Picture:
-    """The picture in `width` columns: boxes where the height allows them, else a row a node, else the list.
+    """Draw a graph in `width` columns: with boxes if the height allows, else a row per node, else as a list.
 
     A map is a stack of boxes, a parallel a box with heavy sides, a subgraph one with a double border; in rows
     a word says it.
@@ -112,11 +111,11 @@ def text_layout(
     *,
     boxed: bool,
 ) -> Layout | None:
-    """The layout in terminal cells, None where none fits; kept, as a run repaints it again and again.
+    """Return the layout in terminal cells, None if none fits; cached, as a run repaints it often.
 
     Args:
-        kinds: of the nodes that aren't plain.
-        notes: how many cells more the names of nodes take.
+        kinds: the kinds of nodes that aren't plain.
+        notes: the extra cells beside the names of nodes.
     """
     order = run_order(edges, nodes)
     if len(order) > _MOST or width < 1:
@@ -126,7 +125,7 @@ def text_layout(
     most = max(4, width - 6)
     sizes = {}
     lengths = [cells(words(name)) + extra.get(name, 0) for name in order if name not in (START, END)]
-    # Boxes of about one width are of one width.
+    # Boxes of similar width get the same width.
     least = max(lengths) if lengths and max(lengths) - min(lengths) <= _ALIKE else 0
     for name in order:
         length = cells(words(name)) + extra.get(name, 0)
@@ -147,7 +146,7 @@ def text_layout(
 
 
 def edge_labels(edges: Iterable[EdgeInfo]) -> dict[Pair, str]:
-    """The edges with what is written at each: all the routing keys that lead the same way."""
+    """Return the edges with their labels: all routing keys with the same destination."""
     labels: dict[Pair, list[str]] = {}
     for edge in edges:
         labels.setdefault((edge.source, edge.target), []).extend([words(edge.label)] if edge.label else [])
@@ -161,7 +160,7 @@ def plain_list(
     width: int,
     kinds: Mapping[str, NodeKind] = NO_KINDS,
 ) -> Picture:
-    """Every node on a row of its own, followed by the nodes it leads to."""
+    """Return a row for each node, with its destinations."""
     labels = edge_labels(edges)
     rows: list[tuple[Run, ...]] = []
     places: dict[str, int] = {}
@@ -183,7 +182,7 @@ def plain_list(
 
 
 def _destination(label: str, target: str, room: int) -> str:
-    """Where an edge leads, in so many cells: its label gives way before its target does."""
+    """Return an edge's label and destination in so many cells; the label is cut first."""
     if not label:
         return cut(f"→ {target}", room)
     shown = cut(f"→ {target}", max(room - cells(label) - 1, room // 2))
@@ -191,18 +190,18 @@ def _destination(label: str, target: str, room: int) -> str:
 
 
 def stop_glyph(look: RunMarks, name: str) -> str:
-    """The glyph of the breakpoints at a node, "" for none."""
+    """Return the glyph of the breakpoints at a node, "" for none."""
     stops = look.breakpoints.get(name)
     return "" if stops is None else UNICODE.breakpoint if stops else UNICODE.logpoint
 
 
 def words(text: str) -> str:
-    """Somebody's name for a node or an edge, as it may be shown."""
+    """Sanitise the name of a node or an edge."""
     return sanitise_line(text, _LONGEST)
 
 
 class _Painter:
-    """Characters for a layout."""
+    """Paints the characters of a layout."""
 
     def __init__(
         self, layout: Layout, look: RunMarks, kinds: Mapping[str, NodeKind], width: int, *, boxed: bool
@@ -217,7 +216,7 @@ class _Painter:
         """Where a count would be read as that of an edge, or of the node that its label names."""
 
     def picture(self) -> Picture:
-        """Paint everything and hand out the rows."""
+        """Paint everything and return the rows."""
         self._lines()
         for box in self._layout.boxes.values():
             if self._is_boxed(box.name):
@@ -252,7 +251,7 @@ class _Painter:
         return "route" if route.pair in self._look.taken else otherwise
 
     def _lines(self) -> None:
-        """All edges; lines that cross don't touch, the one that runs down stays whole."""
+        """Draw all edges; at a crossing the vertical line stays whole."""
         crossed = crossed_cells(self._layout.routes)
         sides: dict[tuple[int, int], int] = {}
         taken: set[tuple[int, int]] = set()
@@ -266,7 +265,7 @@ class _Painter:
             self._cells[at] = (_JOINTS[side], "route" if at in taken else "edge")
 
     def _box(self, box: Box) -> None:
-        """The frame around a node, and its name."""
+        """Draw the frame of a node, and its name."""
         name, look = box.name, self._look
         here, count = look.is_current(name), look.visits.get(name, 0)
         frame = _FRAMES[self._kinds.get(name, "node")]
@@ -300,13 +299,13 @@ class _Painter:
         self._put(box.x + 2 + cells(text), box.y, cut(after, box.width - 2 - cells(text)), "count")
 
     def _stop(self, box: Box) -> None:
-        """The breakpoint at a node: on its frame, or left of a row, where no edge comes in there."""
+        """Draw the breakpoint at a node: on its frame, or left of a row, if no edge enters there."""
         if stop := stop_glyph(self._look, box.name):
             beside = 0 if self._is_boxed(box.name) else 1 if (box.x - 1, box.y) in self._cells else -1
             self._put(box.x + beside, self._name_row(box), stop, "break")
 
     def _ends(self, route: EdgePath) -> None:
-        """Where an edge leaves one node and enters another."""
+        """Draw where an edge leaves one node and enters another."""
         source, target = self._layout.boxes[route.source], self._layout.boxes[route.target]
         (x, y), (x2, y2) = route.points[0], route.points[-1]
         sideways = len(route.points) > 1 and route.points[1][1] == y
@@ -332,7 +331,7 @@ class _Painter:
         return frame.right if at[0] == box.right else frame.left
 
     def _count(self, box: Box) -> None:
-        """How often a node ran: below its box, left of where it is left."""
+        """Draw how often a node ran: below its box, left of its outgoing edge."""
         count = self._look.visits.get(box.name, 0)
         if not count or not self._is_boxed(box.name):
             return
@@ -350,7 +349,7 @@ class _Painter:
         self._put(at, row, text, "count")
 
     def _put(self, x: int, y: int, text: str, role: str) -> None:
-        """Write from a cell on; a wide character takes two, a mark stays with what it stands on."""
+        """Write text from a cell on; a wide character takes two cells, a mark none."""
         for char in text:
             wide = cells(char)
             if wide:
@@ -363,7 +362,7 @@ class _Painter:
                 self._cells[before, y] = (self._cells[before, y][0] + char, role)
 
     def _row(self, y: int) -> tuple[Run, ...]:
-        """A row as runs of one role each."""
+        """Return a row as runs of one role each."""
         runs: list[Run] = [("", "edge")]
         for x in range(-_MARGIN, self._width - _MARGIN):
             char, role = self._cells.get((x, y), (" ", "edge"))
@@ -375,7 +374,7 @@ class _Painter:
 
 
 def _steps(route: EdgePath) -> list[tuple[tuple[int, int], int]]:
-    """The cells of an edge between its two boxes, with the sides at which it leaves each."""
+    """Return the cells of an edge between its two boxes, with the sides at which it leaves each."""
     steps: list[tuple[tuple[int, int], int]] = []
     points = route.points
     for at, ((x1, y1), (x2, y2)) in enumerate(pairwise(points)):

@@ -1,4 +1,4 @@
-"""The tracks on which edges change their column between two layers of a graph."""
+"""Assigns tracks on which edges change their column between two layers of a graph."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _FORBIDDEN: Final = 1000
 
 
 class Link(msgspec.Struct, frozen=True):
-    """What connects a column with another, between two layers.
+    """A connection between two columns, between two layers.
 
     Args:
-        source, target: what it connects; links that have one of them in common may meet.
+        source, target: the items that it connects; links that share one of them may meet.
         start, end: their columns.
         from_above, to_above: whether source and target stand above the tracks or below them.
     """
@@ -29,7 +29,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class _Net(msgspec.Struct):
-    """Links that run on a track together, with the columns at which they leave it.
+    """Links that share a track, with the columns at which they leave it.
 
     Args:
         part: 1 for the upper, 2 for the lower one where they run on two tracks, one after the other.
@@ -50,12 +50,12 @@ class _Net(msgspec.Struct):
         self.bound()
 
     def bound(self) -> None:
-        """Note its first and last column."""
+        """Set its first and last column."""
         columns = self.ups | self.downs
         self.first, self.last = min(columns), max(columns)
 
     def cost_above(self, other: _Net) -> int:
-        """How many lines cross if it runs above another one; very many where they would overlap."""
+        """Return the number of crossings if it runs above another net; very many if they would overlap."""
         if self.last < other.first or other.last < self.first:
             return 0
         if self.links is other.links:
@@ -67,9 +67,9 @@ class _Net(msgspec.Struct):
 
 
 class Tracks:
-    """Links between two layers with a track for each of them that isn't straight.
+    """The links between two layers, with a track for each that isn't straight.
 
-    Links of one source share a track, those to one target where none of their sources goes elsewhere.
+    Links of one source share a track; links to one target do if their sources have no other links.
     """
 
     def __init__(self, links: Sequence[Link]) -> None:
@@ -87,7 +87,7 @@ class Tracks:
         self.count = _tracks(order)
 
     def corners(self, link: Link) -> list[tuple[int, int]]:
-        """Where a link turns, as (column, track); nowhere if it is straight."""
+        """Return where a link turns, as (column, track); empty if it is straight."""
         parts = self._parts.get(link, ())
         if len(parts) == 2:
             elbow = self._elbows[link]
@@ -103,7 +103,7 @@ class Tracks:
         return [(link.start, parts[0].track), (link.end, parts[0].track)]
 
     def _split(self, net: _Net) -> tuple[_Net, _Net]:
-        """Two nets for one, joined in a free column: what comes from above, and what goes on below."""
+        """Split a net in two, joined in a free column: the upper and the lower part."""
         middle = (net.first + net.last) // 2
         free = next(
             x
@@ -142,7 +142,7 @@ def _bundles(links: Sequence[Link]) -> list[list[Link]]:
 
 
 def _ordered(nets: Sequence[_Net]) -> list[_Net]:
-    """The nets from above to below, so that few lines cross."""
+    """Order the nets from top to bottom, so that few lines cross."""
     order: list[_Net] = []
     for net in sorted(nets, key=lambda net: (net.first, net.last)):
         above = [net.cost_above(other) for other in order]
@@ -162,7 +162,7 @@ def _ordered(nets: Sequence[_Net]) -> list[_Net]:
 
 
 def _conflict(order: Sequence[_Net]) -> _Net | None:
-    """A net that runs along another one on its way down, which can be avoided if it has two tracks."""
+    """Return a net that overlaps another one vertically, which two tracks would avoid."""
     for at, upper in enumerate(order):
         for lower in order[at + 1 :]:
             if upper.links is not lower.links and upper.downs & lower.ups:
@@ -173,7 +173,7 @@ def _conflict(order: Sequence[_Net]) -> _Net | None:
 
 
 def _tracks(order: Sequence[_Net]) -> int:
-    """Give each net the highest track that is free; returns how many there are."""
+    """Give each net the highest free track; returns the number of tracks."""
     count = 0
     for at, net in enumerate(order):
         above = (

@@ -1,4 +1,4 @@
-"""What was found in the log, as lines: places of a text, moments at which a condition began to hold."""
+"""Shows matches in the log as lines: places of a text, moments at which a condition became true."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHAT: Final = {"streamed": "wrote", "tool": "called", "error": "failed"}
 
 
 def place_of(hit: SearchHit) -> str:
-    """What a text stands in, in words, sanitised: `facts[2].source`, `wrote`, `called lookup`."""
+    """Describe a match's place, sanitised: `facts[2].source`, `wrote`, `called lookup`."""
     name = sanitise_line(hit.name, _NAME)
     if hit.kind == "update":
         return name + sanitise_line(hit.path, _NAME)
@@ -29,7 +29,7 @@ def place_of(hit: SearchHit) -> str:
 
 
 def hit_line(hit: SearchHit) -> Line:
-    """What a place holds: where, and the text in what stands around it."""
+    """Return a line about a match: its place, and the text with its surroundings."""
     before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
     return (
         untrusted(f"inside {hit.thread}: " if hit.thread else "", "dim", 80),
@@ -41,7 +41,7 @@ def hit_line(hit: SearchHit) -> Line:
 
 
 def moment_line(moment: Moment) -> Line:
-    """What made a condition hold: each channel that the step wrote, before and after."""
+    """Return a line about what made a condition true: each channel that the step wrote, before and after."""
     spans: list[Span] = []
     for name, before in moment.before.items():
         after = moment.after[name]
@@ -61,7 +61,7 @@ def moment_line(moment: Moment) -> Line:
 
 
 def answer_line(answer: Asked) -> str:
-    """How often a condition began to hold, in words."""
+    """Describe how often a condition became true."""
     steps = count(answer.looked, "step")
     if not answer.moments:
         told = f"never true in {steps}"

@@ -1,4 +1,4 @@
-"""What goes on inside a node: tool calls, branches of a map or a parallel, a subgraph's thread."""
+"""Shows what happens inside a node: tool calls, branches of a map or a parallel, a subgraph's thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESULT: Final = 240
 
 
 def tool_line(event: ToolCalled) -> str:
-    """As in `tool weather {"city": "Graz"} -> “sunny” (0.3 s)`; sanitised, whatever a model wrote."""
+    """Describe a tool call: `tool weather {"city": "Graz"} -> “sunny” (0.3 s)`; sanitised."""
     call = f"tool {sanitise_line(event.tool, _NAME)} {_arguments(event.arguments)}"
     took = f" ({duration(event.duration)})" if event.duration else ""
     if event.error is not None:
@@ -35,7 +35,7 @@ def tool_line(event: ToolCalled) -> str:
 
 
 def call_lines(calls: Sequence[ToolUse], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """The calls that a committed step made, each as a title with its arguments and its result below.
+    """Return the calls of a committed step, each as a title with its arguments and result below.
 
     writer called weather
       {"city": "Graz"}
@@ -45,12 +45,12 @@ def call_lines(calls: Sequence[ToolUse], glyphs: Glyphs = UNICODE) -> tuple[Line
 
 
 def calls_of_step(checkpoint: Checkpoint, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """The calls of the attempts that made a step; those of failed ones are in `calls_of_failed`."""
+    """Return the calls of the successful attempts at a step; for others see `calls_of_failed`."""
     return call_lines([call for call in checkpoint.calls if not _is_of_failed(call, checkpoint)], glyphs)
 
 
 def calls_of_failed(checkpoint: Checkpoint, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """The calls that were made in failed attempts at a step, below a line that says so; () without any."""
+    """Return the calls of failed attempts at a step, below a line that says so; () if there are none."""
     failed = [call for call in checkpoint.calls if _is_of_failed(call, checkpoint)]
     if not failed:
         return ()
@@ -84,7 +84,7 @@ def _lines_of(call: ToolUse, glyphs: Glyphs) -> tuple[Line, ...]:
 
 
 def _arguments(value: Any) -> str:
-    """As the model wrote them, on one line."""
+    """Return a call's arguments on one line, as the model wrote them."""
     import json
 
     if not isinstance(value, str):
@@ -106,10 +106,10 @@ class BranchView(msgspec.Struct, frozen=True):
 
     Args:
         path: as in its records: `scan[0]`, `group/member`; inside a subgraph `team/node`.
-        index: its place, -1 where only its path is known.
+        index: its place, -1 if only its path is known.
         phase: "next" has its answer and runs when the thread is resumed; the rest as in `BranchOutcome`.
-        asks: what it asks a human, "" for nothing.
-        error: why its last attempt failed, "" where none did.
+        asks: its request to a person, "" for none.
+        error: why its last attempt failed, "" if none did.
         text: the tail of what it streamed; `length` counts all of it.
         since: when it began, microseconds, None where that isn't known.
     """
@@ -140,15 +140,15 @@ class ChildView(msgspec.Struct, frozen=True):
 
 
 class InsideView(msgspec.Struct, frozen=True):
-    """What goes on inside the newest node that has an inside.
+    """What happens inside the newest node that has branches or a subgraph.
 
     Args:
-        node: that node, "" where none has run yet.
-        step: the step it is, or will be, committed as.
-        total: how many branches there are, 0 where that isn't known yet.
-        branches: by path, those that have begun or ended, in the order in which they did.
+        node: that node, "" if none has run yet.
+        step: the step as which it is, or will be, committed.
+        total: the number of branches, 0 if not known yet.
+        branches: started branches by path, in the order in which they started or ended.
         children: the threads of subgraphs by their place, as `team` and `team/inner`.
-        live: the node is in flight.
+        live: the node is running.
     """
 
     node: str = ""
@@ -160,15 +160,15 @@ class InsideView(msgspec.Struct, frozen=True):
 
     @property
     def child(self) -> ChildView | None:
-        """The thread that runs in the node itself."""
+        """The subgraph's thread that runs directly in the node."""
         return self.children[0] if self.children else None
 
     def in_order(self) -> list[BranchView]:
-        """The branches by their place."""
+        """The branches sorted by their index."""
         return sorted(self.branches.values(), key=lambda branch: branch.index)
 
     def phases(self) -> dict[BranchPhase, int]:
-        """How many branches are in each phase; those inside a subgraph's thread are not counted."""
+        """The number of branches in each phase, without those inside a subgraph's thread."""
         counts: dict[BranchPhase, int] = {}
         for branch in self.branches.values():
             if branch.index >= 0:
@@ -180,7 +180,7 @@ EMPTY: Final = InsideView()
 
 
 def place_of(path: str, members: Sequence[str] = ()) -> int:
-    """The place of a branch by its path, -1 where it isn't told by it."""
+    """Return the index of a branch from its path, -1 if the path has none."""
     number = path.rpartition("[")[2].removesuffix("]")
     if path.endswith("]") and number.isdecimal():
         return int(number)
@@ -191,7 +191,7 @@ def place_of(path: str, members: Sequence[str] = ()) -> int:
 def inside_at_start(
     unfinished: Unfinished | None, pending: Sequence[Request], members: Sequence[str]
 ) -> InsideView:
-    """What is inside the node at which a thread was put down, from its snapshot."""
+    """Return what is inside the node at which a thread was suspended, from its snapshot."""
     if unfinished is None:
         return EMPTY
     inside = InsideFold(EMPTY)
@@ -206,7 +206,7 @@ def inside_at_start(
 
 
 class InsideFold(msgspec.Struct):
-    """An inside while a batch of events is folded: one copy of the branches, however many events."""
+    """Folds a batch of events into an `InsideView`, with a single copy of the branches."""
 
     view: InsideView
     node: str = ""
@@ -224,7 +224,7 @@ class InsideFold(msgspec.Struct):
         self.children = {child.path: child for child in view.children}
 
     def build(self) -> InsideView:
-        """The view after the batch."""
+        """Return the view after the batch."""
         for path, pieces in self._pieces.items():
             branch = self.branches[path]
             self.branches[path] = replace(branch, text="".join((branch.text, *pieces))[-TEXT_TAIL:])
@@ -233,10 +233,10 @@ class InsideFold(msgspec.Struct):
             self.node, self.step, self.total, self.branches, tuple(self.children.values()), self.live
         )
 
-    # What the engine tells
+    # Events of the engine
 
     def begin(self, node: str, step: int, pending: Sequence[Request], members: Sequence[str] = ()) -> None:
-        """A node with an inside begins, or goes on after a human answered one of its branches."""
+        """Start a node with branches or a subgraph, or continue it after a branch was answered."""
         same = node == self.node and step == self.step
         again = self.branches if same else {}
         asked = [
@@ -254,7 +254,7 @@ class InsideFold(msgspec.Struct):
         self.children = self.children if same else {}
 
     def started(self, event: ev.BranchStarted) -> None:
-        """A branch begins."""
+        """Start a branch."""
         self.total = event.total
         self._pieces.pop(event.path, None)
         self.branches[event.path] = BranchView(
@@ -262,18 +262,18 @@ class InsideFold(msgspec.Struct):
         )
 
     def ended(self, event: ev.BranchEnded) -> None:
-        """A branch has ended."""
+        """End a branch."""
         outcome = event.outcome
         self.total = max(self.total, outcome.index + 1)
         self.branches[outcome.path] = _ended(self.branches.get(outcome.path), outcome)
 
     def waits(self, event: ev.BranchWaits) -> None:
-        """A branch asks a human."""
+        """Mark a branch that waits for a person."""
         branch = self._branch(event.path)
         self.branches[event.path] = replace(branch, phase="waiting", asks=event.title)
 
     def moved(self, event: ev.ChildMoved) -> None:
-        """The thread of a subgraph moves; a node that begins there begins to write anew."""
+        """Update a subgraph's thread; a node that starts there gets an empty text."""
         known = self.children.get(event.path)
         if event.running and (known is None or known.running != event.running):
             path = f"{event.path}/{event.running}"
@@ -285,7 +285,7 @@ class InsideFold(msgspec.Struct):
         self.children[event.path] = ChildView(event.path, event.thread_id, event.running, event.progress)
 
     def write(self, path: str, agent: str, text: str) -> None:
-        """A branch writes."""
+        """Add text that a branch wrote."""
         branch = self._branch(path)
         if branch.agent != agent and branch.length and branch.agent:
             text = f"\n{text}"
@@ -293,7 +293,7 @@ class InsideFold(msgspec.Struct):
         self._pieces.setdefault(path, []).append(text)
 
     def called_model(self, event: ev.ModelCalled) -> None:
-        """A model call of a branch ended."""
+        """Add the use of a branch's model call."""
         branch = self._branch(event.path)
         used = branch.tokens + event.tokens_in + event.tokens_out
         self.branches[event.path] = replace(
@@ -301,11 +301,11 @@ class InsideFold(msgspec.Struct):
         )
 
     def called_tool(self, event: ev.ToolCalled) -> None:
-        """A tool was called in a branch: a line of its own."""
+        """Add a line for a tool call in a branch."""
         self.write(event.path, event.agent, f"{tool_line(event)}\n")
 
     def retrying(self, event: ev.NodeRetrying) -> None:
-        """A branch failed and is tried again: what it wrote was of the attempt that failed."""
+        """Retry a failed branch: its text belonged to the failed attempt."""
         branch = self._branch(event.path)
         self._pieces.pop(event.path, None)
         self.branches[event.path] = replace(
@@ -313,14 +313,14 @@ class InsideFold(msgspec.Struct):
         )
 
     def asked(self, pending: Sequence[Request]) -> None:
-        """Other requests wait now: a branch that asked and was answered goes on next."""
+        """Update the waiting requests: a branch whose request was answered runs next."""
         paths = {request.path for request in pending}
         for path, branch in self.branches.items():
             if branch.phase == "waiting" and path not in paths:
                 self.branches[path] = replace(branch, phase="next", asks="")
 
     def committed(self, step: int, outcomes: Sequence[BranchOutcome]) -> None:
-        """The step is in the log, with what finally became of the branches."""
+        """Take the final outcomes of the branches from the committed step."""
         if step != self.step:
             return
         for outcome in outcomes:
@@ -328,7 +328,7 @@ class InsideFold(msgspec.Struct):
                 self.branches[outcome.path] = _ended(self.branches.get(outcome.path), outcome)
 
     def end(self) -> None:
-        """The node is no longer in flight: what ran was given up, what a human was asked waits on."""
+        """End the node's run: running branches were stopped, requests to people still wait."""
         self.live = False
         for path, branch in self.branches.items():
             if branch.phase == "running":
@@ -338,11 +338,11 @@ class InsideFold(msgspec.Struct):
                 self.children[path] = replace(child, running="")
 
     def _branch(self, path: str) -> BranchView:
-        """A branch by its path; one that nobody announced is a node inside a subgraph."""
+        """Return a branch by its path; an unknown one is a node inside a subgraph."""
         return self.branches.get(path) or BranchView(path, path.rpartition("/")[2])
 
     def _rest(self, path: str) -> None:
-        """A node inside a subgraph has ended."""
+        """End a node inside a subgraph."""
         if path in self.branches:
             self.branches[path] = replace(self.branches[path], phase="ok")
 
@@ -362,6 +362,6 @@ def _ended(known: BranchView | None, outcome: BranchOutcome) -> BranchView:
 
 
 def why_failed(outcome: BranchOutcome) -> str:
-    """Why a branch failed, without its own name and attempt, which stand beside; "" where it did not."""
+    """Return why a branch failed, without its name and attempt, which are shown beside; "" if it did not."""
     error = outcome.error
     return error.message.removeprefix(f"branch {outcome.path!r}, attempt {error.attempt}: ") if error else ""

@@ -1,4 +1,4 @@
-"""Items of a graph's long-term store in words: where each is, when it was written, and its value."""
+"""Describes items of a graph's long-term store: place, time of writing, and value."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _KEY, _HELD = 24, 60
 
 
 def place_of(item: StoredItem) -> str:
-    """Its namespace, sanitised, as `users.ann`."""
+    """Return an item's namespace, sanitised, as `users.ann`."""
     return sanitise_line(".".join(item.namespace), _PLACE)
 
 
 def value_words(value: Any, limit: int = _VALUE) -> str:
-    """An item's value on one line, of an object what its keys hold; sanitised."""
+    """Return an item's value on one line, an object by its keys' values; sanitised."""
     if not isinstance(value, Mapping):
         return inline(value, limit)
     return cut(
@@ -36,10 +36,10 @@ def value_words(value: Any, limit: int = _VALUE) -> str:
 def item_lines(
     items: Sequence[StoredItem], written: Callable[[StoredItem], str] = lambda item: ""
 ) -> list[Line]:
-    """Items, a line each, in columns.
+    """Return a line for each item, in columns.
 
     Args:
-        written: when one was written last, in words.
+        written: returns when an item was last written, as text.
     """
     keys = [sanitise_line(item.key, _PLACE) for item in items]
     places = [place_of(item) for item in items]

@@ -1,4 +1,4 @@
-"""Workers and their jobs in words: the tables of `workers`, and what a thread says of its own job."""
+"""Describes workers and their jobs, for the tables of `workers` and a thread's own job."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _SILENT = 20_000_000
 
 
 def is_silent(worker: WorkerInfo, now: int) -> bool:
-    """Whether a worker has not been heard of for longer than one that lives would be."""
+    """Whether a worker has been silent for longer than a living one would be."""
     return now - worker.heard > _SILENT
 
 
 def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = None) -> str:
-    """Where a job stands, as "runs at worker 3, 2 min ago" or "queued 5 s ago: no worker has its graph".
+    """Describe a job's status: "runs at worker 3, 2 min ago" or "queued 5 s ago: no worker has its graph".
 
     Args:
-        workers: those that were heard of, to see whether the one that runs it still is; None where not known.
+        workers: the known workers, to see whether the job's worker still lives; None if not known.
     """
     worker = next((known for known in workers or () if known.id == job.worker), None)
     if job.state == "running" and worker is not None and is_silent(worker, now):
@@ -46,7 +46,7 @@ def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = N
 
 
 def worker_rows(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob], now: int) -> list[Sequence[str]]:
-    """The table of workers."""
+    """Return the rows of the table of workers."""
     rows: list[Sequence[str]] = [_WORKERS]
     for worker in workers:
         graphs = ", ".join(f"{graph.name} {graph.digest[:_SHOWN_DIGEST]}" for graph in worker.graphs)
@@ -66,7 +66,7 @@ def worker_rows(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob], now: i
 
 
 def worker_words(worker: WorkerInfo, work: AtWork) -> str:
-    """A worker in a line, as "ann@box, process 4711, began 5 min ago, runs 1 of 4"."""
+    """Describe a worker on a line: "ann@box, process 4711, began 5 min ago, runs 1 of 4"."""
     stops = ", stopping" if worker.stopping else ""
     runs = f"runs {_runs(worker, work.jobs)} of {worker.concurrency}"
     if is_silent(worker, work.now):
@@ -85,7 +85,7 @@ def _runs(worker: WorkerInfo, jobs: Sequence[WorkerJob]) -> int:
 def job_rows(
     jobs: Sequence[WorkerJob], now: int, workers: Sequence[WorkerInfo] | None = None
 ) -> list[Sequence[str]]:
-    """The table of jobs."""
+    """Return the rows of the table of jobs."""
     return [
         _JOBS,
         *(
@@ -101,14 +101,14 @@ def job_rows(
 
 
 def orphan_words(graph: OrphanGraph) -> str:
-    """That nobody has a graph, as "3 threads wait for graph flow 01234567, which no worker runs"."""
+    """Describe a graph without worker: "3 threads wait for graph flow 01234567, which no worker runs"."""
     threads = "1 thread waits" if graph.threads == 1 else f"{graph.threads:,} threads wait"
     named = f"{sanitise_line(graph.name, 30)} {graph.digest[:_SHOWN_DIGEST]}"
     return f"{threads} for graph {named}, which no worker runs"
 
 
 def summary_words(work: AtWork) -> str:
-    """What there is in numbers, as "2 workers · 3 threads run · 14 queued · 1 later"."""
+    """Return the totals: "2 workers · 3 threads run · 14 queued · 1 later"."""
     silent = {worker.id for worker in work.workers if is_silent(worker, work.now)}
     living = {worker.id for worker in work.workers} - silent
     stuck = sum(job.state == "running" and job.worker not in living for job in work.jobs)
@@ -129,7 +129,7 @@ _STATES: Mapping[JobState, Role] = {"running": "node", "queued": "plain", "later
 
 
 def worker_lines(work: AtWork, width: int) -> list[Line]:
-    """The workers in a table of so many cells, and below it the graphs that none of them has."""
+    """Return lines of the table of workers in so many cells, and below it the graphs without worker."""
     orphans = [
         (trusted("! ", "warning"), untrusted(orphan_words(graph), "warning", _LONGEST))
         for graph in work.orphans
@@ -142,7 +142,7 @@ def worker_lines(work: AtWork, width: int) -> list[Line]:
 
 
 def job_lines(work: AtWork, width: int) -> list[Line]:
-    """The jobs in a table of so many cells, below the names of its columns; one line where there is none."""
+    """Return lines of the table of jobs in so many cells, with a heading; one line if there are none."""
     if not work.jobs:
         return [(trusted("nothing is queued", "dim"),)]
     roles: list[tuple[Role, ...]] = [

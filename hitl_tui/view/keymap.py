@@ -1,6 +1,6 @@
-"""Which keys do what: the defaults of the tables of actions, changed by the table `[keys]` of the settings.
+"""Maps keys to actions: the defaults of the action tables, changed by `[keys]` in the settings.
 
-Needs no screen, so that the command line can list and check keys too.
+It needs no screen, so the command line can list and check keys too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LISTED: Final = (
     "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints", "Workers",
 )  # fmt: skip
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    # What works in more than one place.
+    # Actions that work in several places.
     _PALETTE: ("Run", "Card", *get_args(ScreenGroup)),
     "app.back": ("Run", "Card"),
     "list.up": _LISTED,
@@ -65,7 +65,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "ask.take": ("Questions", "Card"),
     "form.line": ("Forms", "Reason"),
     "reason.leave": ("Reason",),
-    # What also closes the screen that it opens.
+    # Actions that also close the screen that they open.
     "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches"),
     "app.threads": ("Run", "Threads"),
     "app.queue": ("Run", "Queue"),
@@ -86,17 +86,17 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class KeysInvalid(UsageError):
-    """Wishes for keys that can't be fulfilled; the message lists them, a line each."""
+    """Configured keys can't be used; the message lists them, a line each."""
 
     title = "Some keys can't be used"
 
 
 class Keymap(msgspec.Struct, frozen=True):
-    """The keys in use, and what was wrong with the wishes for other ones.
+    """The keys in use, and the problems with configured ones.
 
     Args:
         bindings: the keys of each action as Textual calls them, () for one that has none.
-        problems: each with its place, the action and a way to mend it.
+        problems: each with its place, the action and how to fix it.
         configured: the actions whose keys are not the default ones.
     """
 
@@ -105,33 +105,33 @@ class Keymap(msgspec.Struct, frozen=True):
     configured: frozenset[str] = frozenset()
 
     def shown(self, action_id: str) -> str:
-        """The first key as a screen shows it; "" where there is none."""
+        """Return the first key as a screen shows it; "" if there is none."""
         keys = self.bindings[action_id]
         return written(keys[0]) if keys else ""
 
     def all_shown(self, action_id: str) -> str:
-        """All keys of an action, separated by blanks."""
+        """Return all keys of an action, separated by blanks."""
         return " ".join(written(key) for key in self.bindings[action_id])
 
     def spelled(self, action_id: str) -> tuple[str, ...]:
-        """All keys of an action, each as the settings write it."""
+        """Return all keys of an action, each as the settings write it."""
         return tuple(spelled(key) for key in self.bindings[action_id])
 
     def key_hint(self, action_id: str) -> str:
-        """What to press, for a sentence: the key, or the way through the palette where there is none."""
+        """Return what to press, for a sentence: the key, or how to use the palette if there is none."""
         return self.shown(action_id) or f"{self.shown(_PALETTE)} {ALL_BY_ID[action_id].label}"
 
     @property
     def key_hints(self) -> dict[str, str]:
-        """`way` of every action."""
+        """Return `key_hint` of every action."""
         return {action.id: self.key_hint(action.id) for action in ACTIONS}
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One of several choices: what is pressed for it (`also` works too), its name, what is said beside it.
+    """One of several choices: its key (`also` works too), its name, and a note beside it.
 
-    `risk` is what stands out there, as "high risk".  A key is a character, or the id of the action whose
-    keys do it; "" for none.
+    `risk` is a highlighted note, as "high risk".  A key is a character, or the id of the action whose keys
+    choose it; "" for none.
     """
 
     id: str
@@ -142,7 +142,7 @@ class Option(msgspec.Struct, frozen=True):
     risk: str = ""
 
     def keys(self, keymap: Keymap) -> Keys:
-        """All that is pressed for it, as Textual calls it."""
+        """Return all keys of an option, by Textual's names."""
         names = (name for name in (self.key, *self.also) if name)
         return tuple(key for name in names for key in keymap.bindings.get(name, (name,)))
 
@@ -154,9 +154,9 @@ BACK: Final = Option("back", "ask.back", "go back")
 def load_keymap(
     table: Mapping[str, Any], where: Callable[[str], str] = lambda name: f"keys.{name}"
 ) -> Keymap:
-    """The defaults changed by a table of action id = "key" or "key,key"; "" takes an action's keys away.
+    """Return the defaults, changed by a table of action id = "key" or "key,key"; "" removes the keys.
 
-    What is wrong is left out and told in `problems`; the rest applies.
+    Invalid entries are left out and listed in `problems`; the rest applies.
 
     Args:
         where: the place of an entry, as in `config.toml:7`.
@@ -180,7 +180,7 @@ def load_keymap(
 
 
 def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
-    """The usable keys of one entry, and what is wrong with the others."""
+    """Return the usable keys of one entry, and the problems with the others."""
     if not isinstance(value, str):
         return (), [f'must be text, as in "{action.keys.partition(",")[0]}", not {in_words(value)}']
     if not value.strip() and action.id == _PALETTE:
@@ -204,13 +204,13 @@ def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
 
 
 def _shadowed(action: Action, key: str) -> str:
-    """Why a key would never reach an action, or take something that is needed; "" where it is free."""
+    """Return why a key would never reach an action, or would block another use; "" if it is free."""
     if key in action.default_keys:
         return ""
     if key in _ALWAYS:
         return f"{written(key)} {_ALWAYS[key]}"
     if action.id == _PALETTE:
-        # It works everywhere, so it must leave everything that typing needs.
+        # It works everywhere, so it must not take keys needed for typing.
         taken = types_text(key) or key in _FIELDS
         return f"{written(key)} is needed in text fields" if taken else ""
     of_group = action in SCREEN_ACTIONS and any(
@@ -223,7 +223,7 @@ def _shadowed(action: Action, key: str) -> str:
 
 
 def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
-    """Take keys out of the wishes until no two actions of a place have the same one."""
+    """Drop configured keys until no two actions of a place share one."""
     problems: list[str] = []
     while wanted and (clash := _clash(wanted)):
         name, key, owner = clash
@@ -239,7 +239,7 @@ def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
 
 
 def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
-    """An entry, the key of it that another action has, and that action."""
+    """Return an entry, its conflicting key, and the other action with that key."""
     owners = {
         (place, key): action.id
         for action in ALL_ACTIONS
@@ -250,7 +250,7 @@ def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
     for name, keys in wanted.items():
         spots = [(place, key) for key in keys for place in places_of(ALL_BY_ID[name])]
         for spot in spots:
-            # Some go to whoever can use them: a pane that scrolls, else the screen.
+            # Some keys go to the widget that can use them: a pane that scrolls, else the screen.
             owner = owners.get(spot)
             if owner and not all(spot[1] in ALL_BY_ID[action].default_keys for action in (name, owner)):
                 return name, spot[1], owner
@@ -259,6 +259,6 @@ def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
 
 
 def places_of(action: Action) -> tuple[str, ...]:
-    """Where its key works: the card and each screen have their own."""
+    """Return the places where an action's key works: the card and each screen are places."""
     own = (action.group,) if action.group in ("Card", "Stage", *get_args(ScreenGroup)) else ("Run",)
     return _PLACES.get(action.id, own)

@@ -1,4 +1,4 @@
-"""The leaves in which two values differ, each with its path: `rows[2].price: 2.25 → null`."""
+"""Finds the leaves in which two values differ, with their paths: `rows[2].price: 2.25 → null`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABSENT: Final = _Absent()
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A part that differs, as small as possible; ABSENT where one of the two has none."""
+    """A differing part, as small as possible; ABSENT if one of the values lacks it."""
 
     path: str
     before: Any
@@ -44,14 +44,14 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class Leaves(msgspec.Struct, frozen=True):
-    """The first parts that differ, and whether there are, or may be, more."""
+    """The first differing parts, and whether there are, or may be, more."""
 
     first: tuple[Leaf, ...]
     more: bool
 
 
 class _TooLarge(Exception):
-    """Enough was compared."""
+    """The limit of compared parts is reached."""
 
 
 def changed_leaves(before: Any, after: Any, most: int) -> Leaves:

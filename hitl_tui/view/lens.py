@@ -1,4 +1,4 @@
-"""The reducer lens: for each update of a step the old value, the update, the reducer, the new value.
+"""The reducer lens: shows old value, update, reducer and new value for each update of a step.
 
 messages  append
   list 3 + “revise: Use a concrete…”
@@ -40,12 +40,12 @@ _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 
 def step_title(point: Checkpoint) -> Line:
-    """The number of a step and who wrote it, above what it changed."""
+    """Return a step's number and writer, as the title above its changes."""
     return (Span(f"step {point.step}  ", "dim"), untrusted(writer(point), "node"))
 
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """Lines for all updates of a step: a title each, its facts indented below."""
+    """Return lines for all updates of a step: a title each, with details indented below."""
     return tuple([line for update in updates for line in update_lines(update, glyphs)])
 
 
@@ -71,7 +71,7 @@ def _set_by(update: AppliedUpdate) -> tuple[Span, ...]:
     return trusted("set by ", "human"), untrusted(person(update.actor, update.made_by), "human", 40)
 
 
-@lru_cache(maxsize=256)  # each step of a loop says the same
+@lru_cache(maxsize=256)  # each step of a loop would repeat it
 def _reduced_by(reducer: str, path: str) -> tuple[Span, ...]:
     tool = tool_of(path)
     by = (trusted("  by ", "dim"), untrusted(f"{tool}()", "node", _SHORT)) if tool else ()
@@ -102,7 +102,7 @@ def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
 
 
 def _overwritten(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
-    """Of an object that keeps most of its members: those that got another value, or are gone."""
+    """Return the changed and removed members of an object that keeps most of them."""
     if kind(update.before) != "object" or not has_leaves(update.before, update.after):
         return []
     leaves = changed_leaves(update.before, update.after, _LEAVES).first
@@ -124,7 +124,7 @@ def _arrow_line(update: AppliedUpdate, glyphs: Glyphs) -> Line:
 
 
 def _result(update: AppliedUpdate) -> tuple[Span, ...]:
-    """The new value, and what is remarkable about it."""
+    """Return the new value with a remark."""
     role: Role = "added" if update.changed else "value"
     return (trusted(_shape(update.after), role), *_remark(update))
 
@@ -139,7 +139,7 @@ def _remark(update: AppliedUpdate) -> tuple[Span, ...]:
 
 
 def _shape(value: Any) -> str:
-    """The size of what has one, the value of the rest."""
+    """Return the size of a value that has one, else the value."""
     return inline(value, _SHORT) if kind(value) == "text" else size(value) or inline(value, _SHORT)
 
 
@@ -161,7 +161,7 @@ def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
         ]
     if has_leaves(before, after):
         return [(_INDENT, *line) for line in leaf_lines(before, after, _LEAVES, glyphs)]
-    # Shorter texts are told whole, before and after: a run in lines has thousands of them.
+    # Shorter texts are shown whole, before and after: a run in plain text mode has thousands.
     return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
 
 

@@ -1,4 +1,4 @@
-"""Lines for people, on a terminal or in a pipe: content stands behind a bar, never at the left edge."""
+"""Makes lines for people, on a terminal or in a pipe: content comes after a bar, never at the left edge."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NARROWEST = 20
 
 
 def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> list[str]:
-    """Sanitised lines behind the bar, in the width of the terminal.
+    """Return sanitised lines after the bar, in the width of the terminal.
 
     Args:
-        limit: at most so many; a last one then says that there is more.
-        whole: where to see all of it, "" where there is no such place.
+        limit: the maximum number; an extra line then says that there is more.
+        whole: where to see all lines, "" if nowhere.
     """
     return _behind_bar(map(sanitise, lines), limit, whole)
 
@@ -38,22 +38,22 @@ def _behind_bar(lines: Iterable[str], limit: int | None, whole: str) -> list[str
 
 
 def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> list[str]:
-    """Lines of spans behind the bar; the rest as for `content`."""
-    return _behind_bar(map(plain_text, lines), limit, whole)  # what is in spans is harmless already
+    """Return lines of spans after the bar; the rest as for `content`."""
+    return _behind_bar(map(plain_text, lines), limit, whole)  # spans are already sanitised
 
 
 def columns_beside(taken: int) -> int:
-    """The cells that are left for content in a row of the terminal."""
+    """Return the cells that are left for content in a row of the terminal."""
     return max(terminal_columns(100) - taken - 1, _NARROWEST)
 
 
 def on_terminal(line: str, taken: int) -> list[str]:
-    """A line as it is for a file or a pipe, and in rows for a terminal, which would wrap it to its edge."""
+    """Return a line unchanged for a file or pipe; in rows for a terminal, which would wrap it to its edge."""
     return list(rows(line, columns_beside(taken))) if own_out().isatty() else [line]
 
 
 def rows(line: str, room: int) -> Iterator[str]:
-    """A line in rows of so many cells, cut between words where there are some."""
+    """Return a line in rows of so many cells, cut between words if possible."""
     return _rows(sanitise(line), room)
 
 
@@ -66,30 +66,30 @@ def _rows(clean: str, room: int) -> Iterator[str]:
         at, is_narrow = 0, narrow(part)
         # A cell holds at most a character and four marks, so a row is within this window.
         while len(part) - at > room if is_narrow else cells(part[at : at + 6 * room]) > room:
-            # Longer by a space, so that `cut` has to cut it also where it is a cell too wide alone.
+            # Longer by a space, so that `cut` also cuts a text that is just one cell too wide.
             row = part[at : at + room] if is_narrow else cut(part[at : at + 6 * room] + " ", room + 1, "")
             space = row.rstrip().rfind(" ")
             row = row[: space + 1] if space > room // 2 else row
             yield row.rstrip() if row.strip() else row
             at += len(row)
-            # The space between two words is at the end of a row or nowhere.
+            # The space between two words is at the end of a row or left out.
             if not row.endswith(" ") and part[at : at + 1] == " " and part[at + 1 : at + 2].strip():
                 at += 1
         yield part[at:]
 
 
 def name(text: str) -> str:
-    """Somebody else's word inside a line of ours."""
+    """Sanitise a foreign name for use in our lines."""
     return sanitise_line(text, _NAME)
 
 
 def short_id(thread_id: str) -> str:
-    """The id of a thread inside a line of ours, with both its ends."""
+    """Shorten a thread's id for use in our lines; keeps both ends."""
     return thread_name(thread_id, _NAME)
 
 
 def split_words(typed: str) -> list[str]:
-    """The words of a line, of which those in quotes may hold spaces, as "path=docs/* title='two words'".
+    """Split a line into words; quoted ones may contain spaces, as "path=docs/* title='two words'".
 
     Raises:
         UsageError: a quotation mark is left open.
@@ -103,10 +103,10 @@ def split_words(typed: str) -> list[str]:
 
 
 def sentence(text: str) -> str:
-    """A text with a full stop, where a question is not its end."""
+    """Return a text with a full stop, unless it ends with another closing mark."""
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def numbered(lines: Iterable[str]) -> list[str]:
-    """Lines with a number to name them by."""
+    """Number lines, so that a person can name them."""
     return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
