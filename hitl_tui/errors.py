@@ -154,7 +154,7 @@ class StaleWriter(HitlError):
 class ThreadBusy(HitlError):
     """Another process or run holds the thread."""
 
-    title = "The thread is held"
+    title = "The thread is busy"
     exit_code = ExitCode.CONFLICT
 
 

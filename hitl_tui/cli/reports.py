@@ -60,7 +60,7 @@ class Inside(msgspec.Struct):
     inputs: Annotated[dict[str, str] | UnsetType, about("The outer graph's channel to its own.")] = UNSET
     outputs: Annotated[dict[str, str] | UnsetType, about("Its channel to the outer graph's.")] = UNSET
     nodes: Annotated[tuple[NodeInfo, ...] | UnsetType, about("Its nodes.")] = UNSET
-    edges: Annotated[tuple[EdgeInfo, ...] | UnsetType, about("Its ways.")] = UNSET
+    edges: Annotated[tuple[EdgeInfo, ...] | UnsetType, about("Its edges.")] = UNSET
     over: Annotated[
         Maybe | UnsetType, about("Of a map: the channel or path whose items it goes through.")
     ] = UNSET
@@ -116,7 +116,7 @@ class GraphShape(msgspec.Struct):
     name: Annotated[str, about("Its name.")]
     digest: Annotated[str, about("Hash of what it declares."), From(lambda graph: f"sha256:{graph.digest}")]
     nodes: Annotated[tuple[NodeInfo, ...], about("Its nodes.")]
-    edges: Annotated[tuple[EdgeInfo, ...], about("Its ways.")]
+    edges: Annotated[tuple[EdgeInfo, ...], about("Its edges.")]
     channels: Annotated[tuple[ChannelInfo, ...], about("Its channels.")]
     inputs: Annotated[tuple[InputField, ...], about("What it asks for.")]
     gates: Annotated[tuple[GateInfo, ...], about("The questions before and after its nodes.")]
@@ -253,7 +253,7 @@ class CostDocument(Document, frozen=True):
     nodes: Annotated[tuple[NodeCost, ...], about("By node.")]
     steps: Annotated[tuple[StepCost, ...], about("By step.")]
     without_step: Annotated[ModelUseTotal, about("What attempts cost that made no step.")]
-    total: Annotated[ModelUseTotal, about("All of it.")]
+    total: Annotated[ModelUseTotal, about("The sum of all calls.")]
 
 
 class TaintDocument(Document, frozen=True):

@@ -487,7 +487,7 @@ class RunStops:
                 if not armed.condition.holds(values):
                     return ""
             except ExpressionUntold as error:
-                doubt = f" (it can't be told: {error.message})"
+                doubt = f" (it can't be evaluated: {error.message})"
         hits = self._hits.add(armed.name)
         counts = not point.hit or hits == point.hit
         line = armed.line(values) + doubt if point.log and counts else ""

@@ -58,13 +58,13 @@ class ExpressionInvalid(UsageError):
 
 
 class ExpressionUntold(HitlError):
-    """An expression that these values don't tell, as of a text compared with a number.
+    """An expression that can't be evaluated on these values, such as a text compared with a number.
 
     Args:
-        column: where it could not go on, from 1.
+        column: the column where its evaluation stopped, from 1.
     """
 
-    title = "The expression can't be told"
+    title = "The expression can't be evaluated"
 
     def __init__(self, why: str, column: int = 1) -> None:
         super().__init__(f"{why}, at column {column}")

@@ -76,7 +76,7 @@ class Asked(msgspec.Struct, frozen=True):
 
     Args:
         moments: the steps at which it began to, oldest first.
-        holds: whether it does at the newest step; None where that can't be told.
+        holds: whether it does at the newest step; None if that is unknown.
         untold: how many steps did not tell; `why` of the first of them.
         looked: how many steps were looked at.
     """
@@ -309,7 +309,7 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
 def ask(thread: OpenedThread, store: Store, text: str, tell: TellMoments, *, first: bool = False) -> Asked:
     """The steps at which a condition began to hold, oldest first; only the channels that it names are folded.
 
-    Where it can't be told it counts as not holding.
+    If it can't be evaluated, it counts as not holding.
 
     Args:
         first: the first of them is enough.

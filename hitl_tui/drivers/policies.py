@@ -194,7 +194,7 @@ def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Mat
         try:
             holds = Expression(rule.when).holds(values)
         except HitlError as error:
-            return Matched(None, f"rule {rule.label} can't be told: {error.message}")
+            return Matched(None, f"rule {rule.label} can't be evaluated: {error.message}")
         if holds and request.risk == "high" and rule.risk != "high":
             return Matched(None, f'high risk, and rule {rule.label} does not say risk = "high"')
         if holds:

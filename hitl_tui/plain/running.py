@@ -262,7 +262,7 @@ def run_again(context: Context) -> None:
     new = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
     repeats = context.run(context.driver.preview(Rerun(new))).repeats
     if repeats is not None:
-        context.console.say(standing_words(repeats), *repeat_lines(repeats))
+        context.console.say(standing_words(repeats), *repeat_lines(repeats, in_fork=True))
     if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
         context.run(context.driver.execute(Rerun(new, context.actor)))
         context.open(context.run(context.hub.open(new)))

@@ -89,9 +89,9 @@ def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int
         return None
     if not is_dead(holder, now):
         ours = process_of(holder) == process_of(lease)
-        who = "another run in this process" if ours else describe(holder)
+        runs = "already running in this process" if ours else f"run by {describe(holder)}"
         raise ThreadBusy(
-            f"thread {thread_id!r} is held by {who}",
+            f"thread {thread_id!r} is {runs}",
             "wait until it is done, or watch it meanwhile",
         )
     return holder
@@ -129,9 +129,9 @@ def commit_refusal(thread_id: str, commit: Commit, version: int, holder: Lease |
 
 def lease_lost(thread_id: str, holder: Lease | None) -> ThreadBusy:
     """Return the error for a writer that no longer has the lease."""
-    who = f"is now held by {describe(holder)}" if holder else "is held by nobody: its lease was given back"
+    who = f"is now run by {describe(holder)}" if holder else "is run by nobody, and its lease was released"
     return ThreadBusy(
-        f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
+        f"thread {thread_id!r} {who}: nothing is stored", "open the thread again, and look at what changed"
     )
 
 

@@ -403,7 +403,7 @@ def _check_at_rest(summary: ThreadSummary | None) -> None:
     name = summary.info.thread_id
     if summary.held_by:
         raise ThreadBusy(
-            f"thread {name!r} is held by {summary.held_by}{_NOTHING}",
+            f"thread {name!r} is run by {summary.held_by}{_NOTHING}",
             "wait until it is done, or --force",
         )
     if not _at_rest(summary):

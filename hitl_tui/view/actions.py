@@ -255,16 +255,16 @@ def _can_run(now: Situation) -> str:
     if now.past:
         back = now.key_hint("app.back")
         return (
-            f"this is not the newest step: {back} goes back to it, {now.key_hint('change.fork')} forks here"
+            f"this is not the newest step; {back} goes back to it, {now.key_hint('change.fork')} forks here"
         )
     if now.running:
         return f"already running; {now.key_hint('run.pause')} pauses it"
     if now.undoing and now.status not in ("completed", "cancelled"):
-        return f"it is being rolled back: {now.key_hint('change.rollback')} continues that"
+        return f"it is being rolled back; {now.key_hint('change.rollback')} continues that"
     if now.deciding and not now.breakpoint:
-        return now.voted or f"it waits for your decision: {now.key_hint('change.decide')} decides"
+        return now.voted or f"it waits for your decision; {now.key_hint('change.decide')} decides"
     if now.limited:
-        return f"a limit stopped the run: {now.key_hint('change.extend')} raises it"
+        return f"a limit stopped the run; {now.key_hint('change.extend')} raises it"
     if now.status in ("completed", "cancelled"):
         return f"the run is {now.status}; {now.key_hint('change.fork')} forks from any of its steps"
     return ""
@@ -284,7 +284,7 @@ def _workers(now: Situation) -> str:
 
 def _can_enter(now: Situation) -> str:
     if now.closed:
-        return f"it runs as one step: {now.closed}"
+        return f"it runs as one step; {now.closed}"
     return _can_run(now)
 
 
@@ -316,7 +316,7 @@ def _can_decide(now: Situation) -> str:
         return "nothing waits for a decision"
     if now.breakpoint:
         step, resume = now.key_hint("run.step"), now.key_hint("run.continue")
-        return f"it only stopped here: {step} steps, {resume} continues"
+        return f"it only stopped here; {step} steps, {resume} continues"
     if refused := now.refusal(Answer) or now.voted:
         return refused
     if now.card in ("open", "sending"):
@@ -384,9 +384,9 @@ def _can_run_again(now: Situation) -> str:
 
 def _can_reveal(now: Situation) -> str:
     if now.recorded:
-        return "the screen is recorded: private values stay hidden"
+        return "the screen is recorded; private values stay hidden"
     if not now.private:
-        return _open(now) or "the selected channel is not private: its value is shown"
+        return _open(now) or "the selected channel is not private; its value is shown"
     return _has_steps(now) or now.refusal(Reveal) or _running(now)
 
 
@@ -407,11 +407,11 @@ def _running(now: Situation) -> str:
 
 
 def _not_newest(now: Situation) -> str:
-    return f"this is not the newest step: {now.key_hint('app.back')} goes back to it"
+    return f"this is not the newest step; {now.key_hint('app.back')} goes back to it"
 
 
 def _show(now: Situation) -> str:
-    return "" if now.show else "no presentation is running: `hitl-tui present` or `hitl-tui play` starts one"
+    return "" if now.show else "no presentation is running; `hitl-tui present` or `hitl-tui play` starts one"
 
 
 def _card(now: Situation) -> str:

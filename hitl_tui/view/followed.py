@@ -28,6 +28,8 @@ _NAMED: Final = 8
 """Nodes that are named in a line."""
 _CHANGING: Final = frozenset(("answer", "vote", "update_state"))
 """Decisions that a fork before them makes again."""
+_VERBS: Final = {"approve": "approved", "revise": "sent back", "reject": "rejected"}
+"""What a person did, by the usual answers."""
 _OVER: Final = ("completed", "cancelled", "failed")
 
 
@@ -134,9 +136,7 @@ def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
 def followed_lines(decision: DecisionOutcome) -> list[str]:
     """Describe a decision, what happened after it and how to undo it; sanitised."""
     name = thread_name(decision.thread, _NAME)
-    what = sanitise_line(decision.answer or decision.kind.replace("_", " "), _NAME)
-    to = f" to “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
-    lines = [f"{name}, step {decision.step}: {what}{to}"]
+    lines = [f"{name}, step {decision.step}: {_said(decision)}"]
     if decision.note:
         lines.append(f"  because: {sanitise_line(decision.note, _TITLE)}")
     none = "nothing ran" if decision.status in _OVER else "nothing ran yet"
@@ -165,6 +165,21 @@ def outcome_lines(decisions: Iterable[DecisionOutcome], width: int) -> list[Line
     return lines
 
 
+def _said(decision: DecisionOutcome) -> str:
+    """What the person did: "you approved “Is it good?”", "you answered “Which one?”: the red one"."""
+    title = f" “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
+    if decision.kind == "update_state":
+        return "you edited values"
+    if decision.kind not in ("answer", "vote"):
+        return f"{sanitise_line(decision.kind.replace('_', ' '), _NAME)}{title and ':'}{title}"
+    answer = sanitise_line(decision.answer, _NAME)
+    if decision.kind == "vote":
+        return f"you voted on{title or ' a request'}: {answer}"
+    if title and answer in _VERBS:
+        return f"you {_VERBS[answer]}{title}"
+    return f"you answered{title}: {answer}"
+
+
 def _outcome(decision: DecisionOutcome) -> str:
     if decision.question:
         return f"asked: “{sanitise_line(decision.question, _TITLE)}”"
@@ -175,11 +190,11 @@ def _outcome(decision: DecisionOutcome) -> str:
 def _way_lines(way: TakeBack) -> list[str]:
     runs = _names(way.runs)
     said = {
-        "fork": "a fork from before it; " + (f"{runs} would run again" if runs else "nothing has run since"),
-        "edit": "changes values from here on; no node runs again",
-        "rollback": f"undoes side effects with {runs}",
+        "fork": "fork before it; " + (f"{runs} would run again" if runs else "nothing has run since"),
+        "edit": "edit values from here on; no node runs again",
+        "rollback": f"roll back side effects with {runs}",
     }[way.way]
-    return [f"  undo with {way.way}: {said}", f"    {sanitise_line(way.command, 300)}"]
+    return [f"  undo: {said}", f"    {sanitise_line(way.command, 300)}"]
 
 
 def _names(nodes: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ def running_words(repeats: Repeats) -> str:
 
 def fork_lines(preview: Preview) -> list[str]:
     """What a fork would run again, and whose thread it moves, a sentence a line; sanitised."""
-    lines = repeat_lines(preview.repeats) if preview.repeats is not None else []
+    lines = repeat_lines(preview.repeats, in_fork=True) if preview.repeats is not None else []
     if preview.moves:
         thread = sanitise_line(preview.moves, _NAME)
         lines.append(
@@ -48,15 +48,17 @@ def fork_lines(preview: Preview) -> list[str]:
     return lines
 
 
-def repeat_lines(repeats: Repeats, *, brief: bool = False) -> list[str]:
+def repeat_lines(repeats: Repeats, *, brief: bool = False, in_fork: bool = False) -> list[str]:
     """The same at length, a sentence a line; sanitised.
 
     Args:
         brief: without what only reassures.
+        in_fork: whether a fork runs it, and not this thread.
     """
     lines = []
     if repeats.nodes:
-        lines.append(f"Runs again: {_names(_run_words(repeat) for repeat in repeats.nodes)}.")
+        runs = "The fork will run" if in_fork else "Runs again"
+        lines.append(f"{runs}: {_names(_run_words(repeat) for repeat in repeats.nodes)}.")
     lines += [
         f"{sanitise_line(repeat.node, _NAME)} has side effects: {_names(repeat.outside)}."
         for repeat in repeats.outside[:_NAMED]

@@ -28,7 +28,7 @@ Kept = dict[str, tuple[str, ...]]
 
 
 class WatchedValue(msgspec.Struct, frozen=True):
-    """An expression at a step: what it is, or why it can't be told, and whether the step changed it."""
+    """An expression at a step: its value, or why it can't be evaluated, and whether the step changed it."""
 
     text: str
     mark: Literal["≠", " "]
@@ -37,7 +37,7 @@ class WatchedValue(msgspec.Struct, frozen=True):
 
 
 def watch(text: str, step: StepView, channels: Sequence[ChannelInfo]) -> WatchedValue:
-    """An expression at a step; one that can't be told says why."""
+    """An expression at a step; one that can't be evaluated says why."""
     try:
         check_expression(text, channels)
         expression = Expression(text)

@@ -67,11 +67,11 @@ def test_a_fork_does_not_tell_its_parents_decisions_again(decided: App) -> None:
 @pytest.mark.slow
 def test_in_words_and_at_the_end_of_show(decided: App) -> None:
     said = decided.expect(0, "log", "--mine", "--as", "ann").out
-    assert "r, step 2: revise to “Is this draft good enough?”" in said
+    assert "r, step 2: you sent back “Is this draft good enough?”" in said
     assert "  then: write, check_approval; asked: “Is this draft good enough?”" in said
     assert "write, check_approval would run again\n    hitl-tui fork r@2 r-again" in said
     shown = decided.expect(0, "show", "r", "--as", "ann").out
-    assert re.search(r"your last decision:\n(\S+ )?\d\d:\d\d  r, step 6: update state", shown)
+    assert re.search(r"your last decision:\n(\S+ )?\d\d:\d\d  r, step 6: you edited values", shown)
     assert "your last decision" not in decided.expect(0, "show", "r@2", "--as", "ann").out
 
 
@@ -97,4 +97,4 @@ def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
         ("fork", ("book", "pay")),
         ("rollback", ("unpay", "unbook")),
     ]
-    assert "undoes side effects with unpay, unbook" in "\n".join(followed_lines(told))
+    assert "roll back side effects with unpay, unbook" in "\n".join(followed_lines(told))

@@ -146,10 +146,10 @@ def test_a_thread_that_another_holds_is_a_conflict(
     store.acquire("r", store.new_lease(now), now)
     try:
         done = review.expect(4, *arguments, "--json")
-        holder = f"process {os.getpid()}" if arguments[0] == "pause" else "another run in this process"
+        holder = f"process {os.getpid()}" if arguments[0] == "pause" else "already running in this process"
         assert holder in done.document["message"]
         assert (done.document["kind"], done.document["exit_code"]) == ("error", 4)
-        assert "The thread is held" in done.err
+        assert "The thread is busy" in done.err
     finally:
         store.close()
 
@@ -255,7 +255,7 @@ def test_a_thread_runs_again_in_a_fork_from_where_its_code_changed(app: App, tmp
     graph.write_text(TWO.replace("* 10", "* 11"))
     forget_code(tmp_path)  # as in another process
     looked = app.expect(0, "rerun", "t", "--dry-run").err
-    assert "t: b changed · step 1 is kept\nRuns again: b." in looked
+    assert "t: b changed · step 1 is kept\nThe fork will run: b." in looked
     assert "step 1 is kept" in looked
     app.expect(2, "show", "t-b")
     done = app.expect(0, "rerun", "t")

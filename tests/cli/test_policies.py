@@ -158,7 +158,7 @@ def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: A
     broken = "[[rule]]\nwhen = 'title > 3'\nanswer = 'revise'\n"
     told = rows(twelve, 3, "--policy", policy(tmp_path, broken + RULES), "--dry-run")
     assert {row["outcome"] for row in told.values()} == {"left"}
-    assert "rule 1 can't be told: " in told["blog-joins"]["why"]
+    assert "rule 1 can't be evaluated: " in told["blog-joins"]["why"]
 
 
 @pytest.mark.slow

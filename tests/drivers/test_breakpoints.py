@@ -115,7 +115,7 @@ async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) 
     head, told = where(view)
     assert head == 1
     why = "a list can't be compared with a whole number, at column 7"
-    assert told == f"breakpoint before check: notes > 2 (it can't be told: {why})"
+    assert told == f"breakpoint before check: notes > 2 (it can't be evaluated: {why})"
 
 
 async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> None:

@@ -161,7 +161,7 @@ async def test_a_parent_waits_for_a_child_that_runs_on_its_own(running: Running)
     await child.until(lambda view: view.running_node == "scan")
     view = await parent.run()
     assert (view.progress.status, view.progress.reason) == ("waiting", "paused")
-    assert "go on once that has ended" in view.dropped
+    assert "continue once that has ended" in view.dropped
     assert view.inside.child is not None  # so that one can look inside
     slow.go_on.set()
     await child.until(lambda view: view.progress.status == "completed")

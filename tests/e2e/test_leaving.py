@@ -59,7 +59,7 @@ def test_a_thread_that_another_process_runs_is_left_with_the_code_of_a_conflict(
         with Terminal([*APP, "resume", "t", "--store", url, "--plain"], cwd=tmp_path) as lines:
             lines.wait_for("Command:")
             lines.press("e n", "enter")
-            lines.wait_for("Refused: The thread is held.")
+            lines.wait_for("Refused: The thread is busy.")
             lines.press("q", "enter")
             assert lines.wait_exit() == 4
         assert holder.poll() is None

@@ -110,10 +110,10 @@ class Bug:
         (self._place / "opened").unlink()
         assert before.splitlines()[int(opened) - 1].strip() == line
         self.press("R")
-        self.terminal.wait_for("Runs again")
+        self.terminal.wait_for("The fork will run")
         self.terminal.wait_for(stands)
         self.press("R")
-        self.terminal.wait_gone("Runs again")
+        self.terminal.wait_gone("The fork will run")
         self._told("mended and run again", most=3)
 
     def _told(self, done: str, most: int) -> None:

@@ -102,7 +102,7 @@ def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talk
     app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
     told = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
     assert re.search(
-        r"^(\S+ )?\d\d:\d\d  r, step 2: revise to “Is this draft good enough\?”", told, re.MULTILINE
+        r"^(\S+ )?\d\d:\d\d  r, step 2: you sent back “Is this draft good enough\?”", told, re.MULTILINE
     )
     assert "then: write, check_approval; asked: “Is this draft good enough?”" in told
     assert "hitl-tui fork r@2 r-again" in told

@@ -187,7 +187,7 @@ class TestCommit:
 
     def test_refuses_a_writer_without_the_lease(self, writer: Writer) -> None:
         commit = msgspec.structs.replace(writer.commit_of({"messages": 1}), lease_token="another")
-        with pytest.raises(ThreadBusy, match="held by"):
+        with pytest.raises(ThreadBusy, match="now run by"):
             writer.store.commit("t", commit)
         writer.store.release("t", writer.lease.token)
         with pytest.raises(ThreadBusy, match="nobody"):
@@ -200,7 +200,7 @@ class TestCommit:
         taking = msgspec.structs.replace(
             writer.commit_of({"messages": 1}), lease_token=lease.token, takes=lease, checkpoint=None
         )
-        with pytest.raises(ThreadBusy, match="held by"):
+        with pytest.raises(ThreadBusy, match="now run by"):
             store.commit("t", taking)
         assert (store.cursor("t"), store.lease("t")) == (writer.cursor, writer.lease)
         store.release("t", writer.lease.token)

@@ -180,7 +180,7 @@ class TestLease:
         return msgspec.structs.replace(writer.store.new_lease(NOW), **changes)
 
     def test_a_living_holder_keeps_its_thread_however_late(self, writer: Writer) -> None:
-        with pytest.raises(ThreadBusy, match="another run in this process"):
+        with pytest.raises(ThreadBusy, match="already running in this process"):
             writer.store.acquire("t", self.rival(writer), writer.lease.expires_at + 10**12)
         writer.step()
 
@@ -214,7 +214,7 @@ class TestLease:
         for place in places:
             holder, rival = self.rival(writer, pid=GONE, expires_at=NOW + 5, **place), self.rival(writer)
             writer.store.acquire("t", holder, NOW)
-            with pytest.raises(ThreadBusy, match=r"held by .* on host"):
+            with pytest.raises(ThreadBusy, match=r"run by .* on host"):
                 writer.store.acquire("t", rival, NOW + 4)
             assert writer.store.acquire("t", rival, NOW + 5) == holder, place
             writer.store.release("t", rival.token)

@@ -123,7 +123,7 @@ class TestDelete:
     def test_one_that_may_not_go_keeps_all(self, store: Checkpointer) -> None:
         ended(store, "a")
         Writer(store, "b").step(status="waiting", reason="paused")
-        with pytest.raises(ThreadBusy, match="'b' is held"):
+        with pytest.raises(ThreadBusy, match="'b' is run by"):
             store.delete(deletion(store, "a", "b"))
         assert names(store) == {"a", "b"}
         store.delete(deletion(store, "a", "b", force=True))

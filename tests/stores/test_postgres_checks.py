@@ -166,7 +166,7 @@ def test_a_connection_that_others_can_read(url: str, monkeypatch: pytest.MonkeyP
     assert of(url, "connection").ok
     monkeypatch.setattr(checks, "_is_here", lambda _: False)
     assert "sslmode" in of(url, "connection").hint
-    assert of(url, "room").value == "can't be told from here"
+    assert of(url, "room").value == "unknown: the server is not on this machine, or does not say it"
 
 
 def test_the_command_says_all_of_it_with_how_to_mend_it(url: str, app: App) -> None:

@@ -114,7 +114,7 @@ async def test_before_any_fork_it_is_told_what_runs_again_and_reaches_outside() 
         await it.shows("not the newest")
         for key, dialog in (("f", "A new thread begins at step 1"), ("e", "Makes a new thread from step 1")):
             await it.press(key)
-            await it.shows(dialog, "Runs again: pay.", "pay has side effects: brings in the bank.")
+            await it.shows(dialog, "The fork will run: pay.", "pay has side effects: brings in the bank.")
             await it.press("escape")
             await it.until(lambda: it.app.screen is it.run, "the run")
 

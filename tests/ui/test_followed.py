@@ -27,7 +27,7 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
         await it.press("n")  # what is on its way is sent before the next one opens
         await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
         await it.press("F")
-        await it.shows("What followed your decisions", "approve to “Is it good?”", "undo with fork")
+        await it.shows("What followed your decisions", "you approved “Is it good?”", "undo: fork before it")
         (answer,) = (entry for entry in it.session.view.ledger if entry.kind == "answer")
         await it.shows(f"{local_time(answer.at)}  t, step")
 
@@ -41,7 +41,7 @@ async def test_what_one_decided_in_all_threads_is_told_newest_first() -> None:
         await it.press("n")  # what is on its way is sent before the next one opens
         await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
         await it.press("ctrl+d")
-        await it.shows("What you decided", "t, step", "approve to “Is it good?”", "undo with fork")
+        await it.shows("What you decided", "t, step", "you approved “Is it good?”", "undo: fork before it")
         await it.press("ctrl+d")
         await it.gone("What you decided")
 
@@ -82,10 +82,10 @@ async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
         if way == "key":
             await it.press("F")
         clock.advance(UNDO + 0.01)
-        await it.shows("What followed your", "approve to “Print it?”", "nothing ran yet; running")
+        await it.shows("What followed your", "you approved “Print", "nothing ran yet; running")
         await it.gone("Your decision")
         may_print.set()
-        await it.shows("press, file; completed", "undo with fork", "would run again")
+        await it.shows("press, file; completed", "undo: fork before it", "run again")
         await it.press("escape")
         await it.gone("What followed your")
         await it.press("F")

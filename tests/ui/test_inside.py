@@ -160,7 +160,7 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
         await it.press("escape")
         await it.gone("inside team of t")
         await it.press("c")
-        await it.shows("t/team#1 was busy — press s to step or c to continue", "go on once that has ended")
+        await it.shows("t/team#1 was busy — press s to step or c to continue", "continue once that has ended")
         go_on.set()
         await it.press("I")
         await it.shows("inside team of t", "DONE")

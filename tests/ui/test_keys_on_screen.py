@@ -71,7 +71,7 @@ async def test_two_actions_may_change_places():
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("f7")
-        await it.shows("it waits for your decision: O decides")
+        await it.shows("it waits for your decision; O decides")
         await it.press("f8")
         await it.shows("F8 pauses a run, and nothing is running")
 
@@ -84,7 +84,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
     async with desk(tape, look=Look(keys=MINE), size=(160, 40)) as it:
         await it.shows("press ^o Raise limit to extend it")
         await it.press("f7")
-        await it.shows("a limit stopped the run: ^o Raise limit raises it")
+        await it.shows("a limit stopped the run; ^o Raise limit raises it")
         await it.press("m")
         await it.press("ctrl+o")
         await it.until(lambda: isinstance(it.app.screen, CommandPalette))

@@ -135,7 +135,7 @@ async def test_limits_are_raised():
     async with desk(tape) as it:
         await it.shows("limit reached")
         await it.press("c")
-        await it.shows("a limit stopped the run: m raises it")
+        await it.shows("a limit stopped the run; m raises it")
         await it.press("m")
         await it.shows("nodes to run in total")
         await it.press("enter")

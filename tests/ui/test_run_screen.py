@@ -93,7 +93,7 @@ async def test_an_action_that_can_not_be_done_says_why():
         await it.press("p")
         await it.shows("p pauses a run, and nothing is running")
         await it.press("s")
-        await it.shows("it waits for your decision: d decides")
+        await it.shows("it waits for your decision; d decides")
         assert not it.commands("step")
 
 

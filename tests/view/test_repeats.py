@@ -21,6 +21,7 @@ def test_it_says_what_runs_what_of_it_reaches_outside_and_what_it_used_the_last_
         "Last time: $0.0200, 1.0k tok, 1m 05s.",
         "1 human decision made later is not carried over.",
     ]
+    assert repeat_lines(repeats, in_fork=True)[0] == "The fork will run: score ×2, pay."
 
 
 def test_a_cost_that_is_not_wholly_known_is_told_as_the_least() -> None:

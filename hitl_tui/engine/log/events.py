@@ -81,7 +81,7 @@ class AsNode(msgspec.Struct, frozen=True):
 
     node: Annotated[str, about("The node that the edit is made as, or `START`.")]
     next_nodes: Annotated[tuple[str, ...], about("What runs next; empty where the run ends.", name="next")]
-    problem: Annotated[Maybe, about("Why it can't be told, or can't be done.")] = ""
+    problem: Annotated[Maybe, about("Why what runs next is unknown, or why it can't be done.")] = ""
 
 
 class Preview(msgspec.Struct, frozen=True):

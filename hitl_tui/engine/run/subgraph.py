@@ -168,7 +168,7 @@ class _Visit:
 
     def _child_is_busy(self, thread_id: str, busy: ThreadBusy) -> ChildStopped:
         """Return the stop for a child that another process runs; the parent waits before its node."""
-        why = f"{busy.message}; go on once that has ended"
+        why = f"{busy.message}; continue once that has ended"
         self.session.emit(AttemptDropped(self.node.name, self.activity.attempt, why))
         return ChildStopped("waiting", "paused", f"{thread_id} was busy")
 

@@ -145,7 +145,7 @@ def _setting_checks(db: Connection) -> Iterator[Check]:
     )  # fmt: skip
     free = _free_bytes(db)
     if free is None:
-        yield Check("room", "can't be told from here")
+        yield Check("room", "unknown: the server is not on this machine, or does not say it")
     else:
         yield Check(
             "room", f"{free / 1e9:,.1f} GB are free on the server's disk", ok=free >= _LEAST_ROOM,

@@ -131,7 +131,7 @@ class TryDialog(Modal[SettingsChange | None]):
         driver = await self._session.driver_of(trial.thread_id)
         repeats = (await driver.preview(Fork(trial.base, self._fork))).repeats
         view = self.query_one("#try-repeats", LineView)
-        words = f"In a fork: {' '.join(repeat_lines(repeats))}" if repeats is not None else ""
+        words = " ".join(repeat_lines(repeats, in_fork=True)) if repeats is not None else ""
         rows = wrap_line(words, self._width)[:_REPEATS_ROWS] if words else []
         view.show([(Span(row, "dim"),) for row in rows])
         view.styles.height = len(rows)

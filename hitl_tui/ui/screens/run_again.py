@@ -38,7 +38,11 @@ async def ask_rerun(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _text(session: ViewSession, repeats: Repeats) -> list[str]:
-    return [standing_words(repeats), *repeat_lines(repeats), *(session.view.graph_changed or ())]
+    return [
+        standing_words(repeats),
+        *repeat_lines(repeats, in_fork=True),
+        *(session.view.graph_changed or ()),
+    ]
 
 
 def _options(session: ViewSession, repeats: Repeats, name: str) -> list[Option]:

@@ -182,7 +182,7 @@ class ThreadList(LineView):
         if thread.job and thread.job.state != "running":
             spans.append(untrusted(f"  {job_words(thread.job, self._now())}", "dim", limit=80))
         if thread.held_by:
-            spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
+            spans.append(untrusted(f"  run by {thread.held_by}", "warning", limit=40))
         return tuple(spans)
 
     def _stands(self, thread: ThreadSummary) -> str:

@@ -253,4 +253,4 @@ async def test_that_nothing_stops_between_its_tasks_is_said(hubs: Hubs) -> None:
     driver = await hub.begin("t")
     await driver.execute(Start({"n": 1}))
     session = await ViewSession.open(hub, driver)
-    assert BY_ID["run.into"].disabled_reason(session.situation) == f"it runs as one step: {IN_ONE_GO}"
+    assert BY_ID["run.into"].disabled_reason(session.situation) == f"it runs as one step; {IN_ONE_GO}"

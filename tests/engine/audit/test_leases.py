@@ -142,7 +142,7 @@ def test_a_forged_lease_makes_a_thread_look_busy_and_no_more(path: Path, field: 
         assert held == msgspec.structs.replace(HELD, **{field: value})
         assert [row.held_by for row in store.threads()] == [f"{held.user} on host afar, process {held.pid}"]
         assert verify_tree(store, "t").ok
-    with pytest.raises(ThreadBusy, match="is held by"):
+    with pytest.raises(ThreadBusy, match="is run by"):
         answer(path)
     assert everything(path) == before
     forge(path, "lease", "", REMOVED)

@@ -26,7 +26,7 @@ def test_a_child_that_runs_elsewhere_lets_its_parent_wait_and_nothing_is_lost(st
     assert (result.status, result.reason) == ("waiting", "paused")
     (dropped,) = events.of(AttemptDropped)
     assert dropped.why == (
-        "thread 't/team#1' is held by another run in this process; go on once that has ended"
+        "thread 't/team#1' is already running in this process; continue once that has ended"
     )
     assert store.ledger("t")[-1].note == "t/team#1 was busy"
     assert runner.invoke(thread_id="t")["results"] == ["re: why?"]

@@ -262,7 +262,7 @@ def test_a_thread_that_somebody_else_runs_is_tried_again_later(app: App, url: st
         lease = store.new_lease(store.now())
         store.acquire("t", lease, store.now())
         with worker(url, graph) as running:
-            assert "again in 1 s" in running.wait_for("is held by")
+            assert "again in 1 s" in running.wait_for("is run by")
             store.release("t", lease.token)
             stands(url, "t", "waiting", 2)
 

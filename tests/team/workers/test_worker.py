@@ -56,8 +56,8 @@ def job(**facts: Any) -> WorkerJob:
         (job(state="later", since=NOW + 90_000_000), "begins in 1m 30s"),
         (job(state="running", worker=3, since=NOW - 4_000_000), "runs at worker 3, since 4.0 s"),
         (
-            job(why="it is held by ann", state="later", since=NOW + 1_000_000),
-            "begins in 1.0 s; it is held by ann",
+            job(why="it is run by ann", state="later", since=NOW + 1_000_000),
+            "begins in 1.0 s; it is run by ann",
         ),
     ],
 )
