@@ -1,7 +1,7 @@
-"""What a person is told without looking: something waits for them, expires soon, or what they decided ended.
+"""Makes notices for a person: a request waits, a request expires soon, or a decided thread ended.
 
-Made of the same facts as lists and cards.  Titles and names in them are anybody's: what goes to a terminal is
-one line of bounded length without any control character.
+They use the same facts as lists and cards.  Titles and names in them are untrusted: a terminal gets one line
+of bounded length without control characters.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ENDS: Final = ("completed", "failed", "cancelled")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """Something that a person wants to know of.
+    """An event that a person is notified of.
 
-    `key` tells it from all others of its store and person: each is told once.
+    `key` is unique for its store and person: each notice is sent once.
     """
 
     happening: Annotated[
@@ -58,11 +58,11 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 class Person(NamedTuple):
-    """Somebody who is told.
+    """A person who is notified.
 
     Args:
-        name: their name as reviewers are named.
-        roles: their login of the store and the groups it is in, () where the store has no logins.
+        name: their name as a reviewer.
+        roles: their login of the store and its groups, () if the store has no logins.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Person(NamedTuple):
 
 
 def asked(waiting: Iterable[Waiting], person: Person) -> list[Notice]:
-    """What waits for a person."""
+    """Return notices of the requests that wait for a person."""
     return [
         _of_request("waits", each.thread, request, _waits_since(request, person))
         for each in waiting
@@ -79,7 +79,7 @@ def asked(waiting: Iterable[Waiting], person: Person) -> list[Notice]:
 
 
 def expiring(waiting: Iterable[Waiting], person: Person, now: int, before: int) -> list[Notice]:
-    """What waits for a person and answers itself within `before` microseconds."""
+    """Return notices of a person's requests whose deadline is within `before` microseconds."""
     return [
         _of_request("deadline", each.thread, request, now)
         for each in waiting
@@ -89,7 +89,7 @@ def expiring(waiting: Iterable[Waiting], person: Person, now: int, before: int) 
 
 
 def next_deadline(waiting: Iterable[Waiting], person: Person, now: int, before: int) -> int | None:
-    """When `expiring` has more to tell, None where nothing that waits brings that about."""
+    """Return when `expiring` will have more notices, None if no waiting request causes one."""
     moments = [
         request.deadline - before
         for each in waiting
@@ -100,9 +100,9 @@ def next_deadline(waiting: Iterable[Waiting], person: Person, now: int, before: 
 
 
 def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], person: str) -> Notice | None:
-    """That a thread ended which a person had decided in; None where it has not, or they had not.
+    """Return a notice that a thread ended in which a person decided something, else None.
 
-    A fork of an end has done nothing that one did not know.
+    A fork of a finished thread has done nothing new.
     """
     as_forked = 0 < thread.head <= thread.info.fork_step
     if thread.status not in ENDS or as_forked:
@@ -122,14 +122,14 @@ def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], 
 
 
 def was_seen(notice: Notice, progress: Progress) -> bool:
-    """Whether a screen that showed how far a thread is has shown what a notice says; a deadline goes on."""
+    """Whether a screen that showed the thread's state has shown a notice's content; never for a deadline."""
     if notice.happening == "waits":
         return any(request.id == notice.request for request in progress.pending)
     return notice.happening == "ended" and notice.step == progress.head and progress.status in ENDS
 
 
 def _for(waiting: Waiting, person: Person) -> list[Request]:
-    """The requests that a person may answer and has not voted on."""
+    """Return the requests that a person may answer and has not voted on."""
     return [
         request
         for request in waiting.pending
@@ -141,12 +141,12 @@ def _for(waiting: Waiting, person: Person) -> list[Request]:
 
 
 def _is_by(vote: Vote, person: Person, request: Request) -> bool:
-    """Whether a vote counts as theirs: where logins are named, one has one vote under whatever name."""
+    """Whether a vote is a person's: if logins are known, each login has one vote under any name."""
     return vote.actor == person.name or bool(request.logins and vote.login in person.roles[:1])
 
 
 def _waits_since(request: Request, person: Person) -> int:
-    """When it was asked, or was last handed over to the person."""
+    """Return when a request was made, or last handed over to the person."""
     handed = request.handed
     return handed.at if handed is not None and handed.to == person.name else request.asked_at
 
@@ -176,7 +176,7 @@ def _outcome(thread: ThreadSummary) -> str:
 
 
 def words(notice: Notice, now: int) -> str:
-    """A notice as one sentence that no terminal misreads, as "press-q3: done, after publish 14:02"."""
+    """Return a notice as one harmless sentence, as "press-q3: done, after publish 14:02"."""
     name, title = thread_name(notice.thread, _NAME), sanitise_line(notice.title, _TITLE)
     if notice.happening == "ended":
         clock = time.strftime("%H:%M", time.localtime(notice.at // 1_000_000))
@@ -188,16 +188,16 @@ def words(notice: Notice, now: int) -> str:
 
 
 def terminal_bytes(ways: Iterable[TerminalWay], text: str) -> str:
-    """What makes a terminal tell a text in these ways; the text may hold anything.
+    """Return the bytes that make a terminal show a text as a notification; the text may contain anything.
 
-    osc9 is iTerm2's, and WezTerm's, Ghostty's, Windows Terminal's; osc777 urxvt's and foot's; osc99 kitty's.
+    osc9 is for iTerm2, WezTerm, Ghostty and Windows Terminal, osc777 for urxvt and foot, osc99 for kitty.
     """
     plain = sanitise_line(text, _LONGEST)[:_LONGEST]
-    # Of what is left nothing may end the sequence or begin another part of it.
+    # The rest must not end the sequence or start another part of it.
     safe = "".join(char for char in plain if char.isprintable()).replace(";", ",")
     forms: dict[TerminalWay, str] = {
         "bell": "\a",
-        # Not first: some take a number there for another order.
+        # Not first: some terminals read a number there as another command.
         "osc9": f"\x1b]9;hitl-tui: {safe}\x1b\\",
         "osc777": f"\x1b]777;notify;hitl-tui;{safe}\x1b\\",
         "osc99": f"\x1b]99;;hitl-tui: {safe}\x1b\\",
@@ -212,5 +212,5 @@ GIVE_TITLE_BACK: Final = "\x1b]2;\x1b\\\x1b[23;2t"
 
 
 def title_bytes(waiting: int) -> str:
-    """Puts how much waits into the title of the window."""
+    """Return the bytes that put the number of waiting requests into the window's title."""
     return f"\x1b]2;{f'({waiting}) ' if waiting else ''}hitl-tui\x1b\\"

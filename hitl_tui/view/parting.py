@@ -1,4 +1,4 @@
-"""Where two threads part: the first step whose states differ, who made it, and what differs."""
+"""Finds the first difference between two threads: the step, who made it, and what differs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED: Final = 4
 
 
 class Parting(msgspec.Struct, frozen=True):
-    """Where two threads part."""
+    """The first difference between two threads."""
 
     step: Annotated[int, about("The first step whose states differ.")]
     a_by: Annotated[str, about("Who made it in `a`.")]
@@ -29,16 +29,16 @@ class Parting(msgspec.Struct, frozen=True):
 
 
 class History(Protocol):
-    """The past of a thread, as a `Driver` has it."""
+    """The history of a thread, as a `Driver` has it."""
 
     async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]: ...
     async def state_at(self, step: int) -> Mapping[str, Any]: ...
 
 
 async def parting(a: History, b: History, last: int) -> Parting | None:
-    """Where two threads part, up to a step that both have; None where they don't.
+    """Return the first difference of two threads, up to a step that both have; None if there is none.
 
-    What forks share is passed over by bisection: once checkpoints differ, all behind them do.
+    Shared steps are skipped by bisection: once checkpoints differ, all later ones do.
     """
     low, high = 0, last + 1
     while low < high:
@@ -59,13 +59,13 @@ async def parting(a: History, b: History, last: int) -> Parting | None:
 
 
 def parting_text(parting: Parting) -> list[str]:
-    """Where they part, by whose updates, and what these made of it, in lines."""
+    """Return lines about the first difference, who wrote it, and the values."""
     by = f"by {name(parting.a_by)} and by {name(parting.b_by)}"
     return [f"First difference at step {parting.step}, {by}:", *diff_text(parting.channels)]
 
 
 def parting_line(parting: Parting) -> Line:
-    """Where they part, by whose updates and of which channels, in one row."""
+    """Return one row about the first difference, who wrote it, and the channels."""
     names = [row.channel for row in parting.channels]
     more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (

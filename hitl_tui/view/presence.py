@@ -1,4 +1,4 @@
-"""Who is at what waits, in words: who looks, who has claimed it, whose it is."""
+"""Describes who attends to a request: who has it open, who has claimed it, who owns it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTE = 200
 
 
 def at_request(attending: Iterable[Presence], request: Request) -> tuple[Presence, ...]:
-    """Those who are at one of a thread's requests."""
+    """Return the people who attend to one of a thread's requests."""
     return tuple(presence for presence in attending if presence.request == request.id)
 
 
@@ -28,12 +28,12 @@ def claim_of(attending: Iterable[Presence], request: Request, now: int) -> Prese
 
 
 class Attention(msgspec.Struct, frozen=True):
-    """How a screen attends to what waits (see `Settings`).
+    """How a screen attends to requests (see `Settings`).
 
     Args:
         claim_minutes: how long a claim lasts.
-        look_seconds: how long a card is open until others are told.
-        stays: whether what came of a decision takes the place of its card.
+        look_seconds: how long a card must be open before others see that.
+        stays: whether the result of a decision replaces its card.
     """
 
     claim_minutes: float = 15
@@ -42,7 +42,7 @@ class Attention(msgspec.Struct, frozen=True):
 
 
 def claim_words(attending: Sequence[Presence], me: str) -> str:
-    """Who has claimed it and until when, "" for nobody."""
+    """Return who has claimed a request and until when, "" for nobody."""
     for presence in attending:
         if presence.claims:
             who = "you have" if presence.actor == me else f"{_name(presence.actor)} has"
@@ -51,7 +51,7 @@ def claim_words(attending: Sequence[Presence], me: str) -> str:
 
 
 def look_words(attending: Sequence[Presence], me: str) -> str:
-    """Who has it open elsewhere, "" for nobody."""
+    """Return who has a request open elsewhere, "" for nobody."""
     others = dict.fromkeys(_name(at.actor) for at in attending if not at.claims and at.actor != me)
     words = [f"{' and '.join(others)} {'has' if len(others) == 1 else 'have'} it open"] if others else []
     if any(at.actor == me for at in attending if not at.claims):
@@ -60,7 +60,7 @@ def look_words(attending: Sequence[Presence], me: str) -> str:
 
 
 def handed_words(handed: HandedOn | None, me: str) -> str:
-    """Whose it is to decide, by whom and why, "" where it was not passed on."""
+    """Return who must decide a request, who handed it over and why; "" if it was not handed over."""
     if handed is None:
         return ""
     note = f": “{sanitise_line(handed.note, _NOTE)}”" if handed.note else ""
@@ -69,7 +69,7 @@ def handed_words(handed: HandedOn | None, me: str) -> str:
 
 
 def escalation_words(request: Request) -> str:
-    """To whom it escalates and when, or has; "" where it never does."""
+    """Return to whom a request escalates or has escalated, and when; "" if it never does."""
     if not request.escalate_to:
         return ""
     names = ", ".join(map(_name, request.escalate_to))
@@ -79,10 +79,10 @@ def escalation_words(request: Request) -> str:
 
 
 def attending_words(request: Request, attending: Iterable[Presence], me: str) -> Iterator[str]:
-    """All that is to be said of who is at a request, a sentence each, without capital and full stop.
+    """Return all facts about who attends to a request, as sentences without capital and full stop.
 
     Args:
-        me: who reads it.
+        me: the person who reads it.
     """
     there = at_request(attending, request)
     yield from filter(

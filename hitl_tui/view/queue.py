@@ -1,4 +1,4 @@
-"""The queue of what waits for a human: its rows and their words, their order, the filter, the marks."""
+"""The queue of waiting requests: its rows and their texts, order, filter and marks."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ Place = tuple[str, ...]
 
 
 class QueueRow(msgspec.Struct, frozen=True, gc=False):
-    """What waits, as one row.
+    """One row of the queue.
 
     Args:
-        request: what is asked; None where the thread only stopped between two nodes, or can't be read.
-        goal: what its run is for, "" where nothing says so.
+        request: the request; None if the thread only stopped between two nodes, or can't be read.
+        goal: the purpose of its run, "" if unknown.
         seen: the hash of the newest state, to go with an answer.
         orphan: as in `Waiting`.
     """
@@ -65,14 +65,14 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> Key:
-        """What tells it from the other rows."""
+        """A key that is unique among rows."""
         return self.name, self.request.id if self.request else ""
 
     @property
     def place(self) -> Place:
-        """Where the question is asked: a gate that is asked again about changed values keeps its place.
+        """The place of the request: a gate that asks again about changed values keeps it.
 
-        A node may ask several questions at once, so those inside a node have their ids as places.
+        A node may make several requests at once, so the place of a request inside a node is its id.
         """
         request = self.request
         if request is None or request.when == "inside":
@@ -81,7 +81,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def title(self) -> str:
-        """What is asked, in a line, with the verdict of an advisor."""
+        """The request's title on one line, with an advisor's verdict."""
         request = self.request
         if request is None or request.breakpoint:
             return sanitise_line(request.title if request else self.thread.waiting_for, _TITLE)
@@ -96,18 +96,18 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def asks(self) -> bool:
-        """Whether a person is to answer; else it only stopped, and goes on when somebody says so."""
+        """Whether a person must answer; else the thread only stopped, until somebody continues it."""
         return self.request is not None and not self.request.breakpoint
 
     @property
     def since(self) -> int:
-        """Since when it waits, in microseconds."""
+        """When it began to wait, in microseconds."""
         asked = self.request.asked_at if self.request else 0
         return asked or self.thread.waiting_since or self.thread.updated_at
 
     @property
     def deadline(self) -> int | None:
-        """When it answers itself."""
+        """When its deadline answers it."""
         return self.request.deadline if self.request else None
 
     @property
@@ -120,7 +120,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         return self.deadline is not None and self.deadline < now
 
     def claim(self, now: int) -> Presence | None:
-        """Who has claimed it, None for nobody."""
+        """The current claim, None if there is none."""
         return claim_of(self.thread.attending, self.request, now) if self.request else None
 
     def claimed(self, now: int) -> str:
@@ -130,13 +130,13 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def looking(self) -> tuple[str, ...]:
-        """Who has it open, by name."""
+        """The names of those who have it open."""
         there = at_request(self.thread.attending, self.request) if self.request else ()
         return tuple(dict.fromkeys(each.actor for each in there if not each.claims))
 
 
 def rows_of(waiting: Iterable[Waiting]) -> tuple[QueueRow, ...]:
-    """A row for each request, and one for each thread that only stopped."""
+    """Return a row for each request, and one for each thread that only stopped."""
     return tuple(_row(thread, request) for thread in waiting for request in (thread.pending or (None,)))
 
 
@@ -146,16 +146,16 @@ def _row(waits: Waiting, request: Request | None) -> QueueRow:
 
 
 def urgency(row: QueueRow, now: int) -> tuple[bool, bool, float, bool, int]:
-    """Its place among all: expired, then due soonest, then of high risk, then what has waited longest.
+    """Return a row's sort key: expired, then due soonest, then high risk, then waiting longest.
 
-    What only stopped comes behind all that is asked.
+    Threads that only stopped come after all requests.
     """
     due = math.inf if row.deadline is None else float(row.deadline)
     return not row.asks, not row.expired(now), due, not row.high_risk, row.since
 
 
 class SortKey(NamedTuple):
-    """A way to sort rows: its letter, what a screen calls it, and what of a row is compared."""
+    """An order of rows: its letter, its name on screen, and its sort key."""
 
     key: str
     label: str
@@ -174,14 +174,14 @@ SORTS: Final[Mapping[str, SortKey]] = {
     "thread": SortKey("t", "thread", lambda row, now: row.name.lower()),
     "graph": SortKey("g", "graph", lambda row, now: row.graph.lower()),
 }
-"""The ways to sort, by the names that the settings and `--sort` have for them."""
+"""The orders, by their names in the settings and `--sort`."""
 
 
 def read_sort(word: str) -> str:
-    """A way to sort, by its name.
+    """Return the order with a name.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no such order.
     """
     if word not in SORTS:
         known = f"sort by {', '.join(SORTS)}"
@@ -190,7 +190,7 @@ def read_sort(word: str) -> str:
 
 
 class QueueView(msgspec.Struct, frozen=True):
-    """How somebody looks at the queue; it stays from one look to the next.
+    """The filter and order of the queue, kept between openings.
 
     Args:
         filter: as typed (see `read_filter`).
@@ -202,7 +202,7 @@ class QueueView(msgspec.Struct, frozen=True):
     reverse: bool = False
 
     def shown(self, rows: Iterable[QueueRow], now: int, me: str) -> list[QueueRow]:
-        """The rows that pass the filter, in order; what is alike goes by urgency."""
+        """Return the rows that pass the filter, sorted, then by urgency."""
         wanted = read_filter(self.filter)
         passing = [row for row in rows if wanted.passes(row, now, me)]
         passing.sort(key=lambda row: (urgency(row, now), row.key))
@@ -213,7 +213,7 @@ class QueueView(msgspec.Struct, frozen=True):
 
     @property
     def sort_words(self) -> str:
-        """How it is sorted."""
+        """Describe the order."""
         label = SORTS.get(self.sort, SORTS["urgency"]).label
         return f"{label}, reversed" if self.reverse else label
 
@@ -222,7 +222,7 @@ class QueueView(msgspec.Struct, frozen=True):
 
 
 class Term(NamedTuple):
-    """One condition of a filter; `unless` turns it round."""
+    """One condition of a filter; `unless` negates it."""
 
     field: str
     value: str
@@ -230,13 +230,13 @@ class Term(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """What rows must pass; `problems` say what of it can't be read, and is passed over."""
+    """The conditions that rows must meet; `problems` are its unreadable parts, which are ignored."""
 
     terms: tuple[Term, ...] = ()
     problems: tuple[str, ...] = ()
 
     def passes(self, row: QueueRow, now: int, me: str) -> bool:
-        """Whether a row passes all terms."""
+        """Whether a row meets all terms."""
         return all(_TESTS[term.field](row, term.value, now, me) is not term.unless for term in self.terms)
 
 
@@ -246,10 +246,10 @@ _UNITS: Final = {"m": _MINUTE, "h": _HOUR, "d": _DAY}
 
 
 def read_filter(text: str) -> Filter:
-    """A filter from words such as `graph:advisor risk:high due:today -thread:test "two words"`.
+    """Read a filter such as `graph:advisor risk:high due:today -thread:test "two words"`.
 
-    A word with no field stands for a part of the title, the thread, the graph or the goal; "-" before a word
-    wants it not to be so.
+    A word without a field matches a part of the title, the thread, the graph or the goal; "-" before a word
+    negates it.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -268,7 +268,7 @@ def read_filter(text: str) -> Filter:
 
 
 def _problem(field: str, value: str) -> str:
-    """Why a term can't be read; "" where it can. One that is being typed is no problem yet."""
+    """Return why a term can't be read; "" if it can. A term that is being typed is no problem yet."""
     if field not in _TESTS:
         hint = did_you_mean(field, _TESTS) or f"there are {', '.join(_TESTS)}"
         return f"there is no {field}: to filter by; {hint}"
@@ -289,7 +289,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def _span(value: str) -> int | None:
-    """The microseconds of "4h" or "<4h"."""
+    """Return the microseconds of "4h" or "<4h"."""
     given = _SPAN.fullmatch(value)
     return int(given[1]) * _UNITS[given[2]] if given else None
 
@@ -317,7 +317,7 @@ def _waits(row: QueueRow, value: str, now: int, me: str) -> bool:
 
 
 def _people(names: Sequence[str], value: str, me: str) -> bool:
-    """Whether a name is among them; "none", "any" and "me" are words."""
+    """Whether a name is among the people; "none", "any" and "me" are keywords."""
     if value == "none":
         return not names
     if value == "any":
@@ -361,7 +361,7 @@ _TESTS: Final[Mapping[str, Callable[[QueueRow, str, int, str], bool]]] = {
 
 
 def _days(first: int, then: int) -> int:
-    """Midnights between two moments, where the user is."""
+    """Count the local midnights between two moments."""
     return _day(then) - _day(first)
 
 
@@ -373,7 +373,7 @@ _LAST: Final = 253_370_000_000_000_000
 """A moment in the year 9999: none is later for a calendar."""
 
 
-# -- the words of a row ----------------------------------------------------------------------------
+# -- the texts of a row ----------------------------------------------------------------------------
 
 
 def span_words(span: int) -> str:
@@ -385,7 +385,7 @@ def span_words(span: int) -> str:
 
 
 def due_words(row: QueueRow, now: int) -> str:
-    """What is left until its deadline: "expired", "in 18 m", "tomorrow", "in 3 d"; "" without one."""
+    """Return the time until a deadline: "expired", "in 18 m", "tomorrow", "in 3 d"; "" without one."""
     if row.deadline is None:
         return ""
     left = row.deadline - now
@@ -400,7 +400,7 @@ def due_words(row: QueueRow, now: int) -> str:
 
 
 def votes_words(request: Request | None) -> str:
-    """How many have voted and how: "1 of 2, one yes"; "" where one person decides."""
+    """Return how many have voted and how: "1 of 2, one yes"; "" if one person decides."""
     if request is None or request.quorum <= 1:
         return ""
     said: dict[str, int] = {}
@@ -420,7 +420,7 @@ def _number(times: int) -> str:
 
 
 def who_words(row: QueueRow, now: int, me: str) -> str:
-    """Who has claimed it and how long still, and who else has it open; "" for nobody."""
+    """Return who has claimed a row and for how long, and who else has it open; "" for nobody."""
     claim, parts = row.claim(now), []
     if claim:
         whose = "yours" if claim.actor == me else f"claimed by {sanitise_line(claim.actor, _WORD)}"
@@ -433,12 +433,12 @@ def who_words(row: QueueRow, now: int, me: str) -> str:
 
 
 def left_words(claim: Presence, now: int) -> str:
-    """How long a claim still lasts: "9 m left"."""
+    """Return how long a claim still lasts: "9 m left"."""
     return f"{span_words(max(claim.until - now, _MINUTE))} left"
 
 
 def kind_words(request: Request | None) -> str:
-    """What kind of answer it wants, where that is no choice: "form, 4 fields", "tainted: page"."""
+    """Return the kind of answer that is wanted, unless a choice: "form, 4 fields", "tainted: page"."""
     if request is None or request.breakpoint:
         return "stopped"
     if request.policy == "on_taint":
@@ -464,7 +464,7 @@ def _taint_sources(request: Request) -> list[str]:
 
 
 def notes_words(row: QueueRow, now: int, me: str) -> str:
-    """All that a row ends with: whether it could go on, votes, who is at it, what answer it wants."""
+    """Return the notes at a row's end: whether it can continue, votes, who attends, the kind of answer."""
     parts = (
         "no worker has its graph" if row.orphan else "",
         votes_words(row.request), who_words(row, now, me), kind_words(row.request), _for_others(row, me),
@@ -485,7 +485,7 @@ def _for_others(row: QueueRow, me: str) -> str:
 
 
 def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
-    """What of it presses: "3 due today · 1 expired · 2 other people are here"; "" for nothing."""
+    """Return what is urgent: "3 due today · 1 expired · 2 other people are here"; "" for nothing."""
     deadlines = [deadline for row in rows if (deadline := row.deadline) is not None]
     expired = sum(deadline < now for deadline in deadlines)
     due = sum(deadline >= now and _days(now, deadline) == 0 for deadline in deadlines)
@@ -500,7 +500,7 @@ def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
 
 
 def fact_of(row: QueueRow, now: int) -> WaitingRequest:
-    """A row as documents have it."""
+    """Convert a row to its form in documents."""
     request, claim = row.request, row.claim(now)
     return WaitingRequest(
         thread=row.name,
@@ -527,7 +527,7 @@ def fact_of(row: QueueRow, now: int) -> WaitingRequest:
 
 
 class Marks:
-    """Rows that were marked, each as it was then: that is what is decided about."""
+    """The marked rows, each as it was when marked: that is what gets decided."""
 
     def __init__(self) -> None:
         self._marked: dict[Key, QueueRow] = {}
@@ -543,18 +543,18 @@ class Marks:
 
     @property
     def rows(self) -> tuple[QueueRow, ...]:
-        """The rows as they were marked, in that order."""
+        """The rows as they were when marked, in the order of marking."""
         return tuple(self._marked.values())
 
     def turn(self, row: QueueRow) -> None:
-        """Mark a row, or no more."""
+        """Mark a row, or unmark it."""
         if (key := self._keys.get(row.place)) is not None:
             self.forget(key)
         else:
             self._mark(row)
 
     def turn_all(self, rows: Sequence[QueueRow]) -> None:
-        """Mark all of these that ask something; where they all are, none of them any more."""
+        """Mark all rows with a request; if all are marked, unmark them."""
         asking = [row for row in rows if row.asks]
         unmarked = [row for row in asking if row not in self]
         for row in unmarked or asking:
@@ -565,18 +565,18 @@ class Marks:
         self._keys[row.place] = row.key
 
     def reason(self, row: QueueRow) -> str:
-        """Why the marked request at the place of a row was refused, "" where it was not."""
+        """Return why the marked request at a row's place was refused, "" if it was not."""
         key = self._keys.get(row.place)
         return self.reasons.get(key, "") if key else ""
 
     def forget(self, key: Key) -> None:
-        """It is marked no more."""
+        """Remove a row's mark."""
         if (row := self._marked.pop(key, None)) is not None:
             del self._keys[row.place]
         self.reasons.pop(key, None)
 
     def refused(self, key: Key, why: str) -> None:
-        """It stays marked, with why it was not decided."""
+        """Keep a row marked, with the reason why it was not decided."""
         if key in self._marked:
             self.reasons[key] = why
 
@@ -585,7 +585,7 @@ class Marks:
 
 
 class QueueChoice(NamedTuple):
-    """A row that was chosen in the queue, with all that were shown there and how it was looked at."""
+    """A row that was chosen in the queue, with all shown rows and the queue's view."""
 
     row: QueueRow
     rows: Sequence[QueueRow]
@@ -593,13 +593,13 @@ class QueueChoice(NamedTuple):
 
 
 class WaitingQueue:
-    """Gives each thread that waits once, in the order of a view, then begins again.
+    """Returns each waiting thread once, in the order of a view, then starts again.
 
-    A thread that asks anew has not been shown.
+    A thread with a new request counts as not shown yet.
 
     Attributes:
-        view: that in which somebody has chosen the last one by hand; before that all, the most urgent first.
-        place: which of how many of a round the last one was; (0, 0) before the first.
+        view: the view in which a person last chose a row; before that all rows, most urgent first.
+        place: the number of the last thread in its round, and the round's size; (0, 0) at first.
     """
 
     def __init__(self) -> None:
@@ -608,7 +608,7 @@ class WaitingQueue:
         self.place = (0, 0)
 
     def chosen(self, choice: QueueChoice) -> None:
-        """One was chosen by hand; it counts as one of its round, which another view begins anew."""
+        """Note a person's choice of a row; it counts for the round, and another view starts a new one."""
         if choice.view != self.view:
             self.view = choice.view
             self._shown.clear()
@@ -617,10 +617,10 @@ class WaitingQueue:
     def following(
         self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
     ) -> QueueRow | None:
-        """The next one; None where no other thread waits that passes the filter.
+        """Return the next row; None if no other waiting thread passes the filter.
 
         Args:
-            open_now: the names of the thread that is open and of those that it runs for.
+            open_now: the names of the open thread and its parents.
         """
         order = _threads(self.view.shown(rows, now, me))
         here = dict.fromkeys(_asked(row) for row in order if row.name in open_now)
@@ -638,7 +638,7 @@ class WaitingQueue:
     def preceding(
         self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
     ) -> QueueRow | None:
-        """The one that was shown before what is open, and still waits; None where there is none."""
+        """Return the still waiting row shown before the open one, None if there is none."""
         order = _threads(self.view.shown(rows, now, me))
         shown = list(self._shown)
         waits = {_asked(row): row for row in order}
@@ -656,7 +656,7 @@ class WaitingQueue:
 
 
 def _threads(rows: Iterable[QueueRow]) -> Sequence[QueueRow]:
-    """The first row of each thread."""
+    """Return the first row of each thread."""
     order: dict[str, QueueRow] = {}
     for row in rows:
         order.setdefault(row.name, row)

@@ -1,4 +1,4 @@
-"""The queue of what waits as it is drawn: rows in columns for any width, and what a row is about."""
+"""Draws the queue: rows in columns for any width, and a preview of a row's request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST: Final = 400
 
 
 class Columns(NamedTuple):
-    """The cells that columns of changing width take."""
+    """The widths of the flexible columns in cells."""
 
     title: int
     where: int
@@ -45,7 +45,7 @@ class Columns(NamedTuple):
 
 
 def columns_of(rows: Sequence[QueueRow], width: int) -> Columns:
-    """As wide as what stands in them, as far as there is room: the thread gives way last."""
+    """Return columns as wide as their contents, if there is room; the thread column shrinks last."""
     risk = len("normal" if width >= _GRAPH_FROM else "high")
     room = max(width - _MARK - _WAITS - _DUE - risk - 4, 20)
     title = max((cells(row.title) for row in rows), default=0)
@@ -62,7 +62,7 @@ def _where(row: QueueRow, width: int) -> str:
 
 
 def heading(columns: Columns, width: int) -> Line:
-    """The names of the columns."""
+    """Return the row with the names of the columns."""
     where = "thread · graph" if width >= _GRAPH_FROM else "thread"
     return (
         Span(
@@ -76,10 +76,10 @@ def heading(columns: Columns, width: int) -> Line:
 def queue_line(
     row: QueueRow, columns: Columns, width: int, now: int, me: str, *, marked: bool = False, refused: str = ""
 ) -> Line:
-    """A row of the queue.
+    """Return a row of the queue as drawn.
 
     Args:
-        refused: why it was not decided, though it was marked.
+        refused: why it was not decided although it was marked.
     """
     expired = row.expired(now)
     presses = row.asks and (expired or row.high_risk)
@@ -102,7 +102,7 @@ def queue_line(
 
 
 def detail_lines(row: QueueRow, width: int, now: int, me: str) -> list[Line]:
-    """What of a row may have no room in its columns: what is asked, by which graph, for what; the notes."""
+    """Return what may not fit in a row's columns: the request, its graph and goal, and the notes."""
     notes, goal = notes_words(row, now, me), sanitise_line(row.goal, _NAME)
     line = [trusted(row.title, "title"), trusted("  "), untrusted(row.graph, "name", limit=_NAME)]
     line += [trusted(f": {goal}", "dim")] if goal else []
@@ -114,7 +114,7 @@ def detail_lines(row: QueueRow, width: int, now: int, me: str) -> list[Line]:
 
 
 async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked: bool) -> list[Line]:
-    """What a row is about: the asker's words, what changed, what was decided here, what would run next."""
+    """Return a preview of a row: the asker's text, the changes, the last decision here, what runs next."""
     async with hub.borrow(row.name, look=True) as driver:
         session = await ViewSession.open(hub, driver)
         pending = session.view.progress.pending
@@ -161,7 +161,7 @@ def _preview(
 
 
 def _part(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """Lines in rows of the width, after an empty one; nothing for none."""
+    """Wrap lines to the width, after an empty line; nothing for no lines."""
     shown = list(lines)[:_LONGEST]
     if shown:
         yield ()
@@ -177,7 +177,7 @@ def _value(
     *,
     marked: bool,
 ) -> Iterator[Line]:
-    """What is decided about: how it differs from its last version, else all of it."""
+    """Return the subject's changes since its last version, else all of it."""
     assert request.subject is not None
     value = session.view.values.get(request.subject, PRIVATE)
     version, previous = versions
@@ -192,7 +192,7 @@ def _value(
 
 
 def _then(session: ViewSession, request: Request | None) -> Iterator[Line]:
-    """What would run next, and what that took so far in this thread."""
+    """Return what would run next, and what that has cost in this thread."""
     view = session.view
     if request is None or request.when != "after":
         node = request.node if request else view.progress.next_node

@@ -1,4 +1,4 @@
-"""What would run again, in words: which steps stand, what reaches outside, what it used the last time."""
+"""Describes what would run again: which steps are kept, the side effects, and the last use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED: Final = 6
 
 
 def standing_words(repeats: Repeats) -> str:
-    """What is not as it was, and which steps are kept: "score changed · steps 1-9 are kept"."""
+    """Describe what changed, and which steps are kept: "score changed · steps 1-9 are kept"."""
     changed = f"{_names(repeats.changed)} changed" if repeats.changed else "no code that ran changed"
     if not repeats.step:
         stand = "only the input is kept"
@@ -29,7 +29,7 @@ def standing_words(repeats: Repeats) -> str:
 
 
 def running_words(repeats: Repeats) -> str:
-    """What would run, its side effects and use, as in "runs score · no side effects known · $0.01"."""
+    """Describe what would run, its side effects and use: "runs score · no side effects known · $0.01"."""
     runs = _names(_run_words(repeat) for repeat in repeats.nodes)
     return " · ".join(
         (f"runs {runs}" if runs else "nothing ran after it", _outside(repeats), *_used(repeats))
@@ -37,7 +37,7 @@ def running_words(repeats: Repeats) -> str:
 
 
 def fork_lines(preview: Preview) -> list[str]:
-    """What a fork would run again, and whose thread it moves, a sentence a line; sanitised."""
+    """Describe what a fork would run again, and which thread it moves, a sentence per line; sanitised."""
     lines = repeat_lines(preview.repeats, in_fork=True) if preview.repeats is not None else []
     if preview.moves:
         thread = sanitise_line(preview.moves, _NAME)
@@ -49,11 +49,11 @@ def fork_lines(preview: Preview) -> list[str]:
 
 
 def repeat_lines(repeats: Repeats, *, brief: bool = False, in_fork: bool = False) -> list[str]:
-    """The same at length, a sentence a line; sanitised.
+    """Describe what would run again in full, a sentence per line; sanitised.
 
     Args:
-        brief: without what only reassures.
-        in_fork: whether a fork runs it, and not this thread.
+        brief: leave out what only reassures.
+        in_fork: whether a fork runs it, not this thread.
     """
     lines = []
     if repeats.nodes:

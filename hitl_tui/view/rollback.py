@@ -1,4 +1,4 @@
-"""Rollback entries in words: what would run, and what became of it."""
+"""Describes rollback entries: what would run, and the result."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NAME, _ARGS, _WHY = 60, 120, 300
 
 
 def call_of(entry: RollbackEntry) -> str:
-    """The handler with what it is given, as a call on one line."""
+    """Return a handler with its arguments, as a call on one line."""
     args = sanitise_line(json.dumps(entry.args, ensure_ascii=False, default=str), _ARGS)
     return f"{sanitise_line(entry.handler, _NAME)}({args})"
 
 
 def entry_line(entry: RollbackEntry) -> str:
-    """What an entry undoes, how, and how it stands."""
+    """Describe what an entry undoes, how, and its status."""
     inside = f" in {sanitise_line(entry.thread, _NAME)}" if entry.thread else ""
     line = f"{sanitise_line(entry.node, _NAME)} of step {entry.step}{inside}: {call_of(entry)}"
     if entry.state == "done":
@@ -34,12 +34,12 @@ def entry_line(entry: RollbackEntry) -> str:
 
 
 def remaining(entries: Sequence[RollbackEntry]) -> tuple[RollbackEntry, ...]:
-    """The entries that a rollback would run, in its order."""
+    """Return the entries that a rollback would run, in order."""
     return tuple(entry for entry in entries if entry.remains)
 
 
 def summary(entries: Sequence[RollbackEntry]) -> str:
-    """How a rollback stands, in a few words."""
+    """Describe the status of a rollback in a few words."""
     done = sum(entry.state == "done" for entry in entries)
     left = len(remaining(entries))
     failed = sum(entry.state == "failed" for entry in entries)

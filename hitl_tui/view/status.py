@@ -1,4 +1,4 @@
-"""Where a thread stands, in words: the status line of a screen, and one sentence for lines and commands."""
+"""Describes a thread's status: the status line of a screen, and one sentence for plain text and commands."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StatusLine(msgspec.Struct, frozen=True):
 
     @property
     def figures(self) -> str:
-        """Step, tokens, cost and elapsed time, as at the right of the status line."""
+        """Return step, tokens, cost and elapsed time, as shown at the right of the status line."""
         return " · ".join(part for part in (self.step, self.tokens, self.cost, self.elapsed) if part)
 
 
@@ -71,7 +71,7 @@ def status(
     keys: Mapping[str, str] = DEFAULT_KEYS,
     waits_for: str = "",
 ) -> StatusLine:
-    """The status of a thread at a moment.
+    """Return the status line of a thread at a moment.
 
     Args:
         pausing: a pause was asked for and is not reached yet.
@@ -147,7 +147,7 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
 
 
 def _failed_inside(view: RunView) -> str:
-    """Which branches failed on the way to the end, which says nothing of them."""
+    """Return which branches failed in a thread that ended all the same."""
     failed = failed_branches(view.checkpoints, view.progress.head)
     words = " and ".join(
         f"{number:,} branch{'' if number == 1 else 'es'} of {sanitise_line(node, 40)}"
@@ -157,7 +157,7 @@ def _failed_inside(view: RunView) -> str:
 
 
 def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: int = 80) -> str:
-    """Why a thread stands where it does, in words for a status line and for a sentence alike.
+    """Return the reason for a thread's status, for a status line or a sentence.
 
     Args:
         ledger: what of it is at hand: it tells which breakpoint or termination condition that was.
@@ -203,13 +203,13 @@ _STANDS: Final[Mapping[Status, str]] = MappingProxyType(
 
 
 def status_word(progress: Progress) -> str:
-    """The status as people read it: "Waiting", "Paused", "Done"."""
+    """Return the status as people read it: "Waiting", "Paused", "Done"."""
     paused = progress.status == "waiting" and progress.reason == "paused"
     return "Paused" if paused else _STANDS[progress.status]
 
 
 def standing_line(progress: Progress, held_by: str = "", ledger: Sequence[LedgerEntry] = ()) -> str:
-    """Where a thread stands, why, and whose turn it is, as one sentence.
+    """Return a thread's status, its reason, and whose turn it is, as one sentence.
 
     Args:
         ledger: as for `reason_words`.
@@ -233,7 +233,7 @@ def standing_line(progress: Progress, held_by: str = "", ledger: Sequence[Ledger
 
 
 def standing_code(progress: Progress) -> ExitCode:
-    """Done, waiting for a human, run by another process, or failed (as cancelled by somebody is)."""
+    """Return a status code: done, waiting, run by another process, or failed, which includes cancelled."""
     if progress.status == "completed":
         return ExitCode.DONE
     if progress.status in ("waiting", "pending"):
@@ -242,19 +242,19 @@ def standing_code(progress: Progress) -> ExitCode:
 
 
 def held_words(holder: str) -> str:
-    """What is told of a thread that another process runs."""
+    """Return the text about a thread that another process runs."""
     return f"run by {sanitise_line(holder, 60)} — you can view, not step"
 
 
 def stopped_words(request: Request) -> str:
-    """Where a plain interrupt or a breakpoint inside a node stopped."""
+    """Return where a plain interrupt, or a breakpoint inside a node, stopped."""
     if request.when == "inside":
         return sanitise_line(request.title, _WIDE)
     return f"stopped {request.when} {_short(request.node)}"
 
 
 def votes_words(request: Request) -> str:
-    """How many of the votes that a request wants there are."""
+    """Return how many of the required votes a request has."""
     return f"{len(request.votes)} of {request.quorum} votes"
 
 
@@ -264,20 +264,20 @@ def deadline_words(deadline: int, now: int) -> str:
 
 
 def more_words(progress: Progress) -> str:
-    """How many requests wait behind the first one, "" for none."""
+    """Return how many requests wait after the first one, "" for none."""
     more = len(progress.pending) - 1
     return f"{more} more after it" if more > 0 else ""
 
 
 def next_words(node: str | None) -> str:
-    """What comes next."""
+    """Describe what comes next."""
     if node is None:
         return "next: choosing the route"
     return "the end is next" if node == END else f"{_short(node)} is next"
 
 
 def _names_place(request: Request) -> bool:
-    """Whether its branch has to be named, as its title does not have it."""
+    """Whether a request's branch must be named because its title lacks it."""
     return bool(request.path) and request.path not in request.title
 
 
@@ -286,7 +286,7 @@ def _go_on(keys: Mapping[str, str]) -> str:
 
 
 def _press(keys: Mapping[str, str], action: str, purpose: str) -> str:
-    """How to do what not every screen offers."""
+    """Return how to do an action that not every screen offers."""
     return f" — press {keys[action]} {purpose}" if action in keys else ""
 
 
@@ -313,7 +313,7 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
 
 
 def _inside(view: RunView) -> str:
-    """What goes on inside the node in flight: its branches, or where its threads are."""
+    """Describe the inside of the running node: its branches, or the positions of its threads."""
     inside = view.inside
     if not inside.live or inside.node != view.running_node:
         return ""
@@ -363,7 +363,7 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
 
 
 def _yours(keys: Mapping[str, str]) -> str:
-    """What a person may do about a request; without a key to decide they are at it."""
+    """Return what a person may do about a request; without a key they are already at it."""
     if "unable" in keys:
         return sanitise_line(keys["unable"].partition(":")[0], 60)
     if "undo" in keys:
@@ -388,7 +388,7 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
 
 
 def _limit(progress: Progress) -> str:
-    """Which limit it was, by what is used up."""
+    """Return which limit was reached, by what is used up."""
     limits = progress.limits
     if limits.max_cost_usd is not None and progress.cost >= limits.max_cost_usd:
         return f"{cost(progress.cost, progress.cost_known)} of {cost(limits.max_cost_usd)}"
