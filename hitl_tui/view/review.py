@@ -1,7 +1,7 @@
 """The review card as a state machine: what each key and choice does, what is shown, and what is sent.
 
-A decision passes a moment to read (`GRACE` seconds in which letters decide nothing), at high risk a second
-key, and `UNDO` seconds in which it can be taken back.  Time is told from outside, in seconds of any clock.
+Letters decide nothing for the first `GRACE` seconds, high risk needs a second key, and a decision can be
+undone for `UNDO` seconds.  The caller passes the time, in seconds of any clock.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Hand a decision to the driver; `refuse` takes what that says against it."""
+    """Send a decision to the driver; an error goes to `refuse`."""
 
     decision: Decision
 
 
 class Write(msgspec.Struct, frozen=True):
-    """Open an editor on a value; `written` takes what comes back.  `text` where it is no JSON."""
+    """Open an editor on a value; the result goes to `written`.  `text` says that it is not JSON."""
 
     title: str
     value: Any
@@ -99,7 +99,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Since(msgspec.Struct, frozen=True):
-    """Look what has changed since the step of a request; `tell_since` takes it."""
+    """Load what has changed since a request's step; the result goes to `tell_since`."""
 
     request: Request
 
@@ -117,7 +117,7 @@ Effects = tuple[Effect, ...]
 
 
 class ReviewedThread(Protocol):
-    """The thread that asks, as it is now."""
+    """The current state of the thread that asks."""
 
     @property
     def thread_id(self) -> str: ...
@@ -128,7 +128,7 @@ class ReviewedThread(Protocol):
 
 
 class Review:
-    """One card, which asks about one request at a time; typing never decides.
+    """A review card for one request at a time; typing never decides.
 
     Whoever shows it keeps `words`, `texts` and `changed` up to what is typed before calling anything, shows
     `words` afterwards, and carries out the effects that are returned.
@@ -175,7 +175,7 @@ class Review:
     # What is asked.
 
     def begin(self, now: float) -> Effects:
-        """The card comes into sight: a moment to read it, in which no key decides."""
+        """Start the moment to read, in which no key decides, as the card becomes visible."""
         self.state: State = "grace"
         self.decision: Decision | None = None
         self.destinations: dict[str, str] = {}
@@ -196,18 +196,18 @@ class Review:
 
     @property
     def request(self) -> Request:
-        """What it asks about."""
+        """The request that it asks about."""
         return self.draft.request
 
     @property
     def reason(self) -> str:
-        """The words typed so far."""
+        """The reason typed so far."""
         return self.words.strip()
 
     def ask(
         self, thread: ReviewedThread, request: Request, actor: str, now: float, *, summoned: bool = False
     ) -> Effects:
-        """Ask about this request; what is made up for another one is put aside until one comes back to it."""
+        """Switch to a request; the unsent answer to the other one is kept until it is shown again."""
         self.summoned = summoned
         draft: AnswerDraft | None = self.draft
         if (thread.thread_id, request.id) != (self._thread.thread_id, self.request.id):
@@ -229,7 +229,7 @@ class Review:
 
     @property
     def _filled(self) -> Form | None:
-        """The form, with what stands in its fields."""
+        """Return the form with the texts of its fields."""
         form = self.draft.form
         if form is None or not self.changed:
             return form
@@ -237,7 +237,7 @@ class Review:
         return replace(form, fields=tuple(fields))
 
     def attend(self, thread: ReviewedThread) -> None:
-        """Somebody came or left, claimed it or passed it on; what is made up here stays."""
+        """Update who attends to the request; the unsent answer stays."""
         self._thread = thread
         self.draft.request = next(
             (asked for asked in thread.requests if asked.id == self.request.id), self.request
@@ -245,7 +245,7 @@ class Review:
         self._make_card()
 
     def follow(self, thread: ReviewedThread, request: Request, now: float) -> Effects:
-        """The thread has moved: ask the next request, or the same one about its new step or votes."""
+        """Follow the moved thread: show the next request, or the same one with its new step or votes."""
         known = self.request
         if (known.id, known.step, known.votes) == (request.id, request.step, request.votes):
             return ()
@@ -259,7 +259,7 @@ class Review:
         return effects
 
     def outlives(self) -> bool:
-        """Whether the card stays though its request has gone: it holds what was refused, or words unsent."""
+        """Whether the card stays although its request has gone: it has a refused answer or unsent text."""
         if self.state != "over" and (self.unsent or self.unapplied[0] or self.refused):
             gone = how_it_went(self._thread.view.ledger, self.request.id)
             why = self.refused or f"{gone}; nothing of yours was sent"
@@ -271,11 +271,11 @@ class Review:
 
     @property
     def timed(self) -> bool:
-        """Whether time alone changes it, so that it must `tick`."""
+        """Whether time alone changes it, so that `tick` must be called."""
         return self.state in ("grace", "sending")
 
     def tick(self, now: float) -> Effects:
-        """Time has passed: the moment to read, or the seconds to take a decision back, may be over."""
+        """End the moment to read, or the seconds to undo a decision, if their time is over."""
         if now < self._due:
             return ()
         if self.state == "grace":
@@ -284,7 +284,7 @@ class Review:
         return self._send() if self.state == "sending" else ()
 
     def hold(self, now: float) -> None:
-        """Nobody can see how to take the decision back: its seconds begin anew once that is on screen."""
+        """Restart the seconds to undo: they count only while the person can see how to undo."""
         if self.state == "sending":
             self._due = now + UNDO
 
@@ -309,7 +309,7 @@ class Review:
         return swallowed
 
     def knows(self, key: str, character: str | None) -> bool:
-        """Whether a key does something on the card: one of its options, or an action that belongs to it."""
+        """Whether a key does something on the card: an option, or one of the card's actions."""
         bindings = self.keymap.bindings
         keys = {key for option in self.options for key in option.keys(self.keymap)}
         keys |= {key for name, bound in bindings.items() if is_on_card(name) for key in bound}
@@ -325,7 +325,7 @@ class Review:
 
     @property
     def wants_only_text(self) -> bool:
-        """Whether a text is all that can be given, so that every letter belongs to it."""
+        """Whether only a text can be given, so that every letter belongs to it."""
         request = self.request
         chooses = bool(request.choices or request.shape or request.kind == "edit")
         listens = self.state == "open" or (self.state == "grace" and self.summoned)
@@ -343,7 +343,7 @@ class Review:
         self._typed_until = now + GRACE
 
     def choose(self, option: str, now: float, *, by_letter: bool = False, refusal: str = "") -> Effects:
-        """Take one of the options that are shown, by its id.
+        """Take one of the shown options by its id.
 
         Args:
             by_letter: its own key was pressed: one that asks for words first always leads to their field.
@@ -387,7 +387,7 @@ class Review:
                 return self._decide(option, now, by_letter=by_letter)
 
     def _refusal(self, option: str, refusal: str, *, by_letter: bool) -> str:
-        """Why an option is not taken, "" where it is."""
+        """Return why an option can't be taken, "" if it can."""
         theirs = not_yours(self.request, self._actor)
         if theirs and option not in _LEADING_ELSEWHERE:  # before they write a reason in vain
             return theirs
@@ -407,7 +407,7 @@ class Review:
         return words_first(choice) and self.takes_words and (by_letter or not (self.reason or again))
 
     def written(self, value: tuple[Any] | None, now: float) -> Effects:
-        """What came back from the editor, None for nothing."""
+        """Take the result of the editor, None for nothing."""
         draft = self.draft
         if value is None:
             draft.end_edit()
@@ -418,27 +418,27 @@ class Review:
         return self._go_on()
 
     def step_back(self) -> Effects:
-        """Back to the action that was decided about before."""
+        """Go back to the previously decided action."""
         if not self.draft.part or self.unsent:
             return ()
         self.draft.back()
         return self._stop_edit()
 
     def take_back(self) -> None:
-        """Don't send; the words stay."""
+        """Undo the decision before it is sent; the text stays."""
         if self.state in ("sending", "confirm"):
             self.decision = None
             self._move("open")
 
     def send_at_once(self) -> Decision | None:
-        """What could still be taken back, to be sent without waiting longer; None where nothing could."""
+        """Return the decision that could still be undone, to send it at once; None if there is none."""
         if self.state != "sending":
             return None
         self._move("sent")
         return self.decision
 
     def refuse(self, error: HitlError) -> Effects:
-        """The decision was not accepted; the words stay."""
+        """Show that the decision was refused; the text stays."""
         request = self.request
         self.decision = None
         hint = f" — {error.hint}" if error.hint else ""
@@ -448,10 +448,10 @@ class Review:
         return (Since(request),) if isinstance(error, AnswerRefused) else ()
 
     def tell_since(self, request: Request, lines: tuple[Line, ...], problem: str = "") -> None:
-        """Beside why an answer was refused: what has changed since the step it was bound to.
+        """Show what has changed since the step of a refused answer.
 
         Args:
-            problem: why that can't be told.
+            problem: why that is unknown.
         """
         if not self.refused or request.id != self.request.id:
             return
@@ -465,13 +465,13 @@ class Review:
         self.repeats = repeats
 
     def comment(self, comment: Comment) -> None:
-        """Keep what is said about a passage; it goes with the answer, so one on its way is taken back."""
+        """Add a comment on a passage; it is sent with the answer, so an answer being sent is undone."""
         self.take_back()
         self.draft.comments = (*self.draft.comments, comment)
         self._problem = ""
 
     def drop_comment(self) -> bool:
-        """Take the newest comment back, as an answer that goes with it; False where there is none."""
+        """Remove the newest comment, and undo an answer being sent; False if there is no comment."""
         if not self.draft.comments or self.state in ("sent", "over"):
             return False
         self.take_back()
@@ -480,11 +480,11 @@ class Review:
 
     @property
     def comments(self) -> tuple[Comment, ...]:
-        """What is said about passages, in the order of the text."""
+        """The comments on passages, in the order of the text."""
         return in_order(self.draft.comments)
 
     def show_versions(self, version: Version | None, previous: Version | None) -> None:
-        """The newest two versions of what is decided about have come."""
+        """Show the newest two versions of the subject, which are loaded now."""
         if previous is not None and previous.became is None and version is not None:
             # Once, and not whenever something of the card changes.
             previous = replace(previous, became=revision(previous.value, version.value))
@@ -518,7 +518,7 @@ class Review:
             self.bound = f"{waiting.index(request.id) + 1} of {len(waiting)}{way} · {self.bound}"
 
     def _go_on(self) -> Effects:
-        """The answer stands elsewhere now: other words, other choices."""
+        """Show the next part of the answer, with other text and choices."""
         self._wanted, self._problem = None, ""
         self._make_card()
         return ("choices",)
@@ -543,7 +543,7 @@ class Review:
         return self._prepare(choice.label, answer, self.reason, now=now)
 
     def _decide_action(self, choice: ChoiceView, now: float, args: Any = None) -> Effects:
-        """One action is decided about: ask about the next one, or send the decisions on all."""
+        """Decide one action, then ask about the next one or send the decisions on all."""
         whole = self.draft.decide(choice, self.reason, args)
         if whole is None:
             self.words = ""
@@ -592,7 +592,7 @@ class Review:
         return not choices and wants_text(self.request.schema) and looks_like_json(self.reason)
 
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
-        """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
+        """Choose an answer, a high-risk one twice; then start the seconds to undo it."""
         decision = Decision(
             self.card.request, label, answer, note or None, self.card.seen, self._actor, self.comments
         )
@@ -615,12 +615,12 @@ class Review:
 
     @property
     def unsent(self) -> str:
-        """The decision that could still be taken back, in words."""
+        """Describe the decision that can still be undone."""
         return self.decision.label if self.decision is not None and self.state == "sending" else ""
 
     @property
     def unapplied(self) -> tuple[str, str]:
-        """What was typed so far, and what to call it; "" for nothing."""
+        """Return the text typed so far and its name; "" for nothing."""
         typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in self.texts.items())
         comments = comment_words("", self.comments)
         words = "\n".join(part for part in (typed if self.changed else "", self.reason, comments) if part)
@@ -633,7 +633,7 @@ class Review:
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """What can be chosen."""
+        """The options that can be chosen."""
         if self.state in ("sending", "sent"):
             return _SENDING
         if self.state == "over":
@@ -683,7 +683,7 @@ class Review:
 
     @property
     def _risk(self) -> str:
-        """What is said beside each answer where a wrong one costs much."""
+        """The warning beside each answer of a high-risk request."""
         return "high risk" if self.card.high_risk else ""
 
     @property
@@ -715,7 +715,7 @@ class Review:
 
     @property
     def label(self) -> str:
-        """What stands over the place to type."""
+        """The label above the input field."""
         draft, request = self.draft, self.request
         key = self.keymap.shown("card.reason")
         way = f" ({key})" if key else ""
@@ -788,7 +788,7 @@ class Review:
         return [*changed[: max(rows, _CHANGES)], *words, *about]
 
     def note(self, now: float) -> tuple[str, Role]:
-        """What is said below the options: how it stands, what went wrong, which words are wanted."""
+        """The note below the options: the state, an error, or the text that is wanted."""
         label = self.decision.label if self.decision else ""
         if self._wanted is not None and self.state == "open" and not self.reason and not self._problem:
             keys = f"{self.keymap.shown('reason.leave')}, then {self.keymap.shown('ask.take')}"
@@ -826,17 +826,17 @@ class Review:
 
     @property
     def _scrolling(self) -> str:
-        """The keys that scroll the text."""
+        """Name the keys that scroll the text."""
         return f"{self.keymap.shown('list.page_down')}, {self.keymap.shown('list.page_up')}"
 
 
 def _note_rows(words: str, role: Role, width: int) -> list[Line]:
-    """Anybody's words may be in it; one row where `width` is 0."""
+    """Wrap a note, which may contain untrusted text; one row if `width` is 0."""
     return wrapped(sanitise_line(words, _NOTE), width, role)
 
 
 def _later(request: Request) -> Option:
-    """Leave it for later, with the time until which that is possible."""
+    """Return the option to decide later, with its deadline."""
     if request.deadline is None:
         return _LATER
     return replace(_LATER, label=f"later, but by {local_time(request.deadline)}")

@@ -1,4 +1,4 @@
-"""Text as rows of a width: wrapped, growing at its end, or found a part at a time."""
+"""Wraps text into rows of a width: at once, growing at its end, or lazily."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAB: Final = "    "
 
 
 def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
-    """One line as rows of at most `width` cells; rows after the first begin with `indent`."""
+    """Wrap a line into rows of at most `width` cells; rows after the first begin with `indent`."""
     text = text.replace("\t", TAB)
     if width < 4 or cells(text) <= width:
         return [text]
@@ -42,12 +42,12 @@ def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrapped(text: str, width: int, role: Role = "plain") -> list[Line]:
-    """Anybody's text in rows of a width; none for an empty one."""
+    """Sanitise a text and wrap it into rows; none for an empty text."""
     return [(untrusted(row, role),) for row in wrap_line(text, width)] if text else []
 
 
 def wrap_spans(line: Line, width: int) -> Iterator[Line]:
-    """A line in rows of a width: its last span is wrapped, under where it begins."""
+    """Wrap the last span of a line, with a hanging indent at its start."""
     if not line or sum(cells(span.text) for span in line) <= width:
         yield line
         return
@@ -60,7 +60,7 @@ def wrap_spans(line: Line, width: int) -> Iterator[Line]:
 
 
 def wrap_rich(line: Line, width: int, indent: str = "") -> list[Line]:
-    """A line of any spans in rows of at most `width` cells, each word in the role it had."""
+    """Wrap a line of spans into rows of at most `width` cells; each word keeps its role."""
     line = untabbed(line)
     text = plain_text(line)
     rows: list[Line] = []
@@ -75,12 +75,12 @@ def wrap_rich(line: Line, width: int, indent: str = "") -> list[Line]:
 
 
 def untabbed(line: Line) -> Line:
-    """A line with blanks for its tabs, as its rows have them."""
+    """Replace the tabs in a line by blanks, as its rows do."""
     return tuple(Span(span.text.replace("\t", TAB), span.role) for span in line)
 
 
 def part_of(line: Line, start: int, end: int) -> Line:
-    """The spans of a line between two of its characters."""
+    """Return the spans of a line between two characters."""
     spans: list[Span] = []
     at = 0
     for span in line:
@@ -92,7 +92,7 @@ def part_of(line: Line, start: int, end: int) -> Line:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """A word that is wider than a row, cut; most words are one piece."""
+    """Cut a word that is wider than a row; most words are one piece."""
     at = 0
     while at < len(word):
         # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
@@ -121,7 +121,7 @@ class GrowingText:
         self._open_rows = 0
 
     def append(self, text: str) -> None:
-        """Add to the end; only what stands after the last line break is wrapped again."""
+        """Append text; only the text after the last line break is wrapped again."""
         *whole, self._open = (self._open + text).replace("\r\n", "\n").split("\n")
         del self.rows[len(self.rows) - self._open_rows :]
         for line in whole:
@@ -139,7 +139,7 @@ class GrowingText:
         del self.rows[: max(0, len(self.rows) - _ROWS_KEPT)]
 
     def _settle(self) -> None:
-        """Keep the rows of a long line but for its last one: nothing that follows can change them."""
+        """Fix all rows of a long line but the last: later text can't change them."""
         end = self._open.rfind(" ")
         if end < len(self._open) // 2:
             end = len(self._open) - 1
@@ -191,7 +191,7 @@ class LongRows:
         return self._line >= len(self._lines)
 
     def find_more(self, chars: int) -> None:
-        """Find the rows of about so many characters more."""
+        """Compute the rows of about so many more characters."""
         while chars > 0 and not self.done:
             text, width = self._text(self._line), max(self._room(self._line), _LEAST)
             chars -= _PER_LINE
@@ -216,7 +216,7 @@ class LongRows:
         return bisect_left(self._of, line) + max(line - self._line, 0)
 
     def change(self, lines: Sequence[str], since: int) -> None:
-        """Other lines from one on; the rows before it stay as they are."""
+        """Replace the lines from one on; the rows before it stay."""
         known = bisect_left(self._of, since)
         del self._of[known:], self._from[known:]
         if since <= self._line:
@@ -225,7 +225,7 @@ class LongRows:
         self._kept.clear()
 
     def line_of(self, number: int) -> int:
-        """The line that a row is of."""
+        """Return the line that a row belongs to."""
         known = len(self._of)
         return self._of[number] if number < known else self._line + number - known
 

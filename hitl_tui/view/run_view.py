@@ -1,4 +1,4 @@
-"""What a run's screen shows of a thread: a pure fold of events, without I/O and without a clock."""
+"""The state of a run's screen: a pure fold of a thread's events, without I/O and clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOLD = 50
 
 
 class StreamView(msgspec.Struct, frozen=True):
-    """What the newest attempt of a node writes or wrote while running.
+    """The output of a node's newest attempt.
 
     `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
     it, so that a screen can append what is new; `serial` is the number of the event that began it.
@@ -67,7 +67,7 @@ def with_line(stream: StreamView, event: ev.ToolCalled, line: str) -> tuple[Stre
 
 
 def past_stream(checkpoint: Checkpoint) -> StreamView:
-    """What a committed step printed and streamed, as far as its record keeps it."""
+    """Return what a committed step printed and streamed, as far as it was recorded."""
     pieces: list[str] = []
     many = len(checkpoint.streamed) > 1
     for said in checkpoint.streamed:
@@ -96,7 +96,7 @@ def past_stream(checkpoint: Checkpoint) -> StreamView:
 
 
 def with_call(stream: StreamView, event: ev.ModelCalled) -> StreamView:
-    """The stream with what a model call used."""
+    """Return the stream with a model call's use added."""
     known = event.cost is not None and (stream.cost is not None or not stream.calls)
     return replace(
         stream,
@@ -113,7 +113,7 @@ LEDGER_WINDOW = 2_000
 
 
 class RetryNotice(msgspec.Struct, frozen=True):
-    """An attempt failed and is tried again after `wait` seconds."""
+    """A failed attempt that is retried after `wait` seconds."""
 
     node: str
     attempt: int
@@ -205,13 +205,13 @@ _checkpoint_of = attrgetter("checkpoint")
 
 
 def find_step(checkpoints: Sequence[Checkpoint], step: int) -> Checkpoint | None:
-    """The checkpoint of a step in a sequence sorted by step."""
+    """Return the checkpoint of a step from a sequence sorted by step."""
     at = bisect_left(checkpoints, step, key=_step_of)
     return checkpoints[at] if at < len(checkpoints) and checkpoints[at].step == step else None
 
 
 def open_view(snapshot: Snapshot) -> RunView:
-    """The view a screen begins with."""
+    """Return the initial view of a screen."""
     progress, unfinished = snapshot.progress, snapshot.unfinished
     running = progress.next_node if progress.status == "running" else None
     members = snapshot.graph.members_of(unfinished.node) if unfinished else ()
@@ -243,7 +243,7 @@ def open_view(snapshot: Snapshot) -> RunView:
 
 
 def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
-    """The view with an older page of checkpoints, in any order."""
+    """Return the view with an older page of checkpoints, in any order."""
     first = view.checkpoints[0].step if view.checkpoints else view.progress.head + 1
     older = sorted((point for point in checkpoints if point.step < first), key=_step_of)
     return replace(view, checkpoints=(*older, *view.checkpoints)) if older else view
@@ -253,7 +253,7 @@ CHECKPOINT_WINDOW = 20_000
 
 
 def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
-    """The view after a batch of events; the same however they are cut into batches.
+    """Return the view after a batch of events; it does not depend on how events are batched.
 
     Events with a number up to `view.last_event` are skipped.  A gap in the numbers means that a
     new snapshot is needed: see `is_gap`.
@@ -295,7 +295,7 @@ def is_gap(view: RunView, events: Sequence[Stamped]) -> bool:
 
 
 class _Builder:
-    """The view while a batch is folded: what changes, in mutable form."""
+    """The mutable parts of the view while a batch is folded."""
 
     def __init__(self, view: RunView) -> None:
         self.view = view
@@ -383,7 +383,7 @@ class _Builder:
         self._stream = stream
 
     def begin(self, event: ev.NodeStarted) -> None:
-        """A node begins, and with it another stream."""
+        """Start a node with a new stream."""
         self.running = event
         self.retry = None
         self.pieces.clear()
@@ -445,7 +445,7 @@ class _Builder:
             self.stream = replace(stream, text=text, live=self.live, duration=self.duration)
 
     def stop(self) -> None:
-        """No node is in flight any more."""
+        """Note that no node is running."""
         self.running = _IDLE
         self.retry = None
         self.live = False
@@ -601,7 +601,7 @@ _NAME = 60
 
 
 class InsidePlace(msgspec.Struct, frozen=True):
-    """What can be opened at a node.
+    """A branch list or subgraph thread that can be opened at a node.
 
     Args:
         node: the map, parallel or subgraph.
@@ -617,7 +617,7 @@ class InsidePlace(msgspec.Struct, frozen=True):
 
 
 def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "") -> InsidePlace | None:
-    """What there is to open; None for nothing.
+    """Return what can be opened inside a node, None for nothing.
 
     Args:
         shown: the step that the panes show where that isn't the newest: only that one counts.
@@ -633,7 +633,7 @@ def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "")
 
 
 def _going_on(view: RunView, node: str) -> InsidePlace | None:
-    """The inside of a node that runs or waits."""
+    """Return the inside of a node that runs or waits."""
     inside = view.inside
     if not inside.node or node not in ("", inside.node) or inside.step != view.progress.head + 1:
         return None
@@ -650,7 +650,7 @@ def _committed(point: Checkpoint) -> InsidePlace | None:
 
 
 def crumbs(thread_id: str, owners: Sequence[Owner]) -> str:
-    """The way to a thread, as in `report › team#1 › desk#1`; sanitised."""
+    """Return the path to a thread, as `report › team#1 › desk#1`; sanitised."""
     names = [*(owner.thread_id for owner in owners), thread_id]
     shown = [names[0]]
     for outer, name in pairwise(names):

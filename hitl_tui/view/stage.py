@@ -1,7 +1,7 @@
-"""A show from a script: which stop it has come to, what the audience reads, what the speaker reads.
+"""A presentation from a script: its current stop, the audience's caption, and the speaker's notes.
 
-It knows no screen.  Whoever runs the thread asks `arrive` whenever it rests, and goes on until that says
-that a stop is there.
+It knows no screen.  The code that runs the thread calls `arrive` whenever the thread rests, and continues it
+until `arrive` reports a stop.
 """
 
 from __future__ import annotations
@@ -225,10 +225,10 @@ class ScriptShow:
 
 
 def check_script(script: Script, graph: GraphInfo) -> None:
-    """See that what a script says of its graph is there.
+    """Check that the graph has everything that a script names.
 
     Raises:
-        ScriptInvalid: lists everything that is not, each with file, line and key.
+        ScriptInvalid: lists everything that is missing, each with file, line and key.
     """
     problems, file = script.problems, script.file
     nodes = {node.name for node in graph.nodes}
@@ -281,7 +281,7 @@ def notes_lines(script: Script, state: ShowState, width: int) -> tuple[Line, ...
 
 
 def standing_words(script: Script, state: ShowState) -> str:
-    """Where a show is, on one line."""
+    """Return the position of a presentation on one line."""
     words = [script.title, f"stop {state.stop + 1} of {len(script.file.stops)}", state.thread]
     words += [f"pace {state.pace:g}×"] if state.pace != 1 else []
     words += ["held"] if state.held else ["waiting for the run"] if state.going else []

@@ -1,4 +1,4 @@
-"""A value over the run in one row: blocks for numbers, letters for words."""
+"""Draws a value over the run in one row: blocks for numbers, letters for words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _thinned(samples: Sequence[Sample], width: int) -> list[Sample]:
 
 
 def _amount(value: Any) -> float | None:
-    """What has a height: a number, true and false, how many items there are."""
+    """Return the height of a value: a number, true or false, the number of items."""
     what = kind(value)
     if what in ("list", "object"):
         return float(len(value))
@@ -64,7 +64,7 @@ def _block(amount: float, low: float, high: float) -> str:
 
 
 def _letters(values: Sequence[Any]) -> list[str]:
-    """A letter for each text: where the texts differ first, so that other texts have other letters."""
+    """Return a letter for each text, from the first place where they differ."""
     texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
     at = 0
     while len(texts) > 1 and at < 200 and len({text[at : at + 1] for text in texts}) == 1:

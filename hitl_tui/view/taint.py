@@ -1,4 +1,4 @@
-"""Taint and contracts in words: what is tainted and why, what a node may touch and what it did."""
+"""Describes taint and contracts: what is tainted and why, what a node may read and write and what it did."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _WIDE = 160
 
 
 def taint_remark(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Span, ...]:
-    """What an update says of taint, for the end of its title; nothing for a clean one."""
+    """Return an update's taint, for the end of its title; nothing for a clean one."""
     lineage = update.lineage
     if lineage is not None and lineage.cleared:
         return (trusted("  declassified", "ok"),)
@@ -116,7 +116,7 @@ def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
 
 
 def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
-    """How taint came into a channel, a line for each step on the way, oldest first."""
+    """Return a line for each step by which taint reached a channel, oldest first."""
     return [
         (
             trusted(f"step {arrival.step}  ", "dim"),
@@ -185,12 +185,12 @@ _POLICIES = {
 
 
 def contract_fact(name: str, text: str) -> Line:
-    """A part of a contract in a line: what it is about, and what is allowed."""
+    """Return a line about a part of a contract: its subject, and what is allowed."""
     return trusted(f"{name:<16}", "dim"), untrusted(text, "plain", _WIDE)
 
 
 def channel_names(names: Sequence[str]) -> str:
-    """Channels that may be touched, in words."""
+    """Name the channels that may be used."""
     if list(names) == ["*"]:
         return "every channel"
     return ", ".join(names) if names else "nothing"

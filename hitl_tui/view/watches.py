@@ -28,7 +28,7 @@ Kept = dict[str, tuple[str, ...]]
 
 
 class WatchedValue(msgspec.Struct, frozen=True):
-    """An expression at a step: its value, or why it can't be evaluated, and whether the step changed it."""
+    """An expression's value at a step, or why it has none, and whether the step changed it."""
 
     text: str
     mark: Literal["≠", " "]
@@ -37,7 +37,7 @@ class WatchedValue(msgspec.Struct, frozen=True):
 
 
 def watch(text: str, step: StepView, channels: Sequence[ChannelInfo]) -> WatchedValue:
-    """An expression at a step; one that can't be evaluated says why."""
+    """Evaluate an expression at a step; a failure is part of the result."""
     try:
         check_expression(text, channels)
         expression = Expression(text)
@@ -81,7 +81,7 @@ def watch_line(shown: WatchedValue, samples: Sequence[Sample], columns: tuple[in
 
 
 def watch_columns(watches: Sequence[WatchedValue]) -> tuple[int, int]:
-    """How many cells the expressions and the values take."""
+    """Return the widths of the expressions and the values in cells."""
     names = max((cells(sanitise_line(shown.text, _NAME)) for shown in watches), default=0)
     told = [_value(shown.value, _VALUE) for shown in watches if not shown.why]
     values = [sum(cells(span.text) for span in line) for line in told]

@@ -1,4 +1,4 @@
-"""What differs between two texts word by word, at a bounded cost."""
+"""Compares two texts word by word, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Fragments = tuple[Fragment, ...]
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
-    """What stands in the old and in the new text; where both have the same words, blanks may differ."""
+    """A part of the old and the new text; if both have the same words, blanks may differ."""
 
     same: bool
     old: str
@@ -50,7 +50,7 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def alike(self) -> bool:
-        """Whether one is the other, changed, and not another text."""
+        """Whether one text is a changed form of the other, and not a different text."""
         same = sum(_size(piece.new) for piece in self.pieces if piece.same)
         longest = max(sum(_size(text) for text in side) for side in self._sides)
         return same >= LIKE * longest
@@ -101,7 +101,7 @@ def _count(text: str) -> int:
 
 
 def words(old: str, new: str, most: int = _MOST_EDITS) -> Words:
-    """What differs between two sanitised texts.
+    """Compare two sanitised texts.
 
     What both begin and end with is passed over as a whole.  Where the rest is too long, or differs in more
     than `most` words, all of it is one change.
@@ -128,7 +128,7 @@ def words(old: str, new: str, most: int = _MOST_EDITS) -> Words:
 
 
 def _shared(old: str, new: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         middle = (low + high + 1) // 2
@@ -177,7 +177,7 @@ def _pieces(old: Sequence[str], new: Sequence[str], edits: Iterable[tuple[int, i
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Neighbours as one; a small word that two changes share by chance is a part of the change."""
+    """Merge neighbours; a small word that two changes share by chance becomes part of the change."""
     runs: list[Piece] = []
     for piece in pieces:
         if runs and runs[-1].same == piece.same:
@@ -223,7 +223,7 @@ def _edits(old: Sequence[str], new: Sequence[str], most: int) -> tuple[list[tupl
 
 
 def _walked(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
-    """The pairs on the way that was found, from its end."""
+    """Return the pairs on the path that was found, from its end."""
     pairs: list[tuple[int, int]] = []
     for edits in range(len(trail) - 1, -1, -1):
         ends, k = trail[edits], x - y
@@ -239,12 +239,12 @@ def _walked(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, 
 
 
 def likeness(old: frozenset[str], new: frozenset[str]) -> float:
-    """How many words two texts share, from 0 to 1."""
+    """Return the share of words that two texts have in common, from 0 to 1."""
     return 2 * len(old & new) / (len(old) + len(new)) if old or new else 1.0
 
 
 def bag(text: str) -> frozenset[str]:
-    """The words of a text, each once."""
+    """Return the set of words of a text."""
     return frozenset(re.findall(_WORD, f"{text} ")) if len(text) <= _MIDDLE else frozenset((text,))
 
 
