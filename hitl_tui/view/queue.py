@@ -38,7 +38,7 @@ Place = tuple[str, ...]
 
 
 class QueueRow(msgspec.Struct, frozen=True, gc=False):
-    """One row of the queue.
+    """A waiting request, or a thread that only stopped, as the queue shows it.
 
     Args:
         request: the request; None if the thread only stopped between two nodes, or can't be read.
