@@ -1,4 +1,4 @@
-"""What a page about a thread says, for an audit or to send round: its steps, decisions, hashes and a check.
+"""The contents of a report about a thread, for an audit or to share: steps, decisions, hashes and a check.
 
 Nothing of it knows how it is written down: `report_html` and `report_markdown` do that.  All texts are
 sanitised, private values and the hashes that would tell of them are never in it.
@@ -113,7 +113,7 @@ class ThreadReport(msgspec.Struct, frozen=True):
 def thread_report(
     thread: RecordedThread | DamagedThread, marks: RunMarks, verified: VerifyReport, now: int, limit: int
 ) -> ThreadReport:
-    """The page about a thread.
+    """Return the report about a thread.
 
     Args:
         now: when it is made, microseconds since the epoch.
@@ -186,7 +186,7 @@ def _check(verified: VerifyReport) -> CheckReport:
 
 
 def _unreadable(thread: RecordedThread | DamagedThread) -> dict[str, str]:
-    """What of a damaged thread can't be read, and why."""
+    """Describe what can't be read of a damaged thread, and why."""
     return getattr(thread, "unreadable", {})
 
 
@@ -280,7 +280,7 @@ def entry_facts(entry: LedgerEntry) -> list[str]:
 
 
 def _json(value: Any) -> str:
-    """A value as JSON that is read: letters of all languages stay."""
+    """Return a value as readable JSON: letters of all languages stay."""
     import json
 
     def other(part: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the run screen knows: the open driver, the folded view and the step that is shown.  No widgets."""
+"""The model of the run screen: the open driver, the folded view and the shown step, without widgets."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ _KEPT: Final = 3
 
 
 class Memo:
-    """Values of channels never change, so that what was made of the very same ones can be shown again."""
+    """Caches results by the identity of channel values, which never change."""
 
     def __init__(self) -> None:
         self._made: list[tuple[str, tuple[object, ...], Any]] = []
 
     def find(self, what: str, of: tuple[object, ...]) -> Any:
-        """What was made of these very objects, None where that is not kept."""
+        """Return the cached result for these objects, None if there is none."""
         for name, values, result in self._made:
             if name == what and len(values) == len(of) and all(map(is_, values, of)):
                 return result
         return None
 
     def keep(self, what: str, of: tuple[object, ...], result: Any) -> None:
-        """Remember it, and forget the oldest."""
+        """Cache a result, and forget the oldest."""
         self._made = [(what, of, result), *self._made[: _KEPT - 1]]
 
 
@@ -87,7 +87,7 @@ _ANY: Final = 64
 
 
 class Recent(Generic[K, V]):
-    """The newest entries: at most so many, and beyond the newest no more than there is room for."""
+    """Keeps the newest entries, limited in number and, except for the newest, in size."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -122,7 +122,7 @@ class RecentSteps:
         self.note_changed(place, frozenset(update.channel for update in updates if update.changed))
 
     def note_changed(self, place: Place, channels: frozenset[str]) -> None:
-        """It was told which channels a step changed."""
+        """Note which channels a step changed."""
         self._changed.keep(place, channels)
 
     def knows(self, place: Place) -> bool:
@@ -134,7 +134,7 @@ class RecentSteps:
         return self._updates.find(place)
 
     def left_alone(self, place: Place, channel: str) -> bool:
-        """True if it is known that a step did not change a channel."""
+        """Whether a step is known not to have changed a channel."""
         names = self._changed.find(place)
         return names is not None and channel not in names
 
@@ -172,7 +172,7 @@ class Versions(msgspec.Struct, frozen=True):
 
 
 class Revealed(msgspec.Struct, frozen=True):
-    """A private value that somebody has asked to see."""
+    """A private value that a person has revealed."""
 
     channel: str
     step: int
@@ -230,7 +230,7 @@ class ViewSession:
 
     @property
     def is_past(self) -> bool:
-        """True while the panes show another step than the head."""
+        """Whether the panes show another step than the head."""
         return self.shown is not None
 
     @property
@@ -240,7 +240,7 @@ class ViewSession:
 
     @property
     def request(self) -> Request | None:
-        """The request that waits first at the head."""
+        """The first waiting request at the head."""
         progress = self.view.progress
         return progress.pending[0] if progress.pending and progress.status == "waiting" else None
 
@@ -266,7 +266,7 @@ class ViewSession:
 
     @property
     def situation(self) -> Situation:
-        """What decides which actions there are."""
+        """Return the facts that decide which actions are enabled."""
         request = self.request
         return Situation(
             open=True,
@@ -350,7 +350,7 @@ class ViewSession:
         return {**refusals, **{verb(kind): why for kind in COMMANDS if kind not in (Fork, PrepareGraph)}}
 
     async def drain(self) -> bool:
-        """Fold everything that happened since the last time; True if something did."""
+        """Fold all new events; returns whether there were any."""
         events = self.driver.events(self.view.last_event)
         if not events:
             return False
@@ -377,7 +377,7 @@ class ViewSession:
             self._note_steps(steps)
 
     def _note_steps(self, steps: Sequence[StepCommitted]) -> None:
-        """Of a fast run only as much is kept as is looked at."""
+        """Keep only as much of a fast run as is shown."""
         values_from = len(steps) - _UPDATES_KEPT
         for index, step in enumerate(steps[-_STEPS_LOOKED_AT:], max(0, len(steps) - _STEPS_LOOKED_AT)):
             place = (self.thread_id, step.checkpoint.step)
@@ -471,7 +471,7 @@ class ViewSession:
         return place if self.find(place) else None
 
     def free_name(self, thread_id: str) -> str:
-        """A name for a fork of a thread that nobody in the family has."""
+        """Return an unused name for a fork of a thread."""
         from hitl_tui.view.family import free_name
 
         forks = (child for child, _ in self.view.forks)

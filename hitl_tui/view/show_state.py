@@ -1,4 +1,4 @@
-"""What a show tells other terminals: a small file in the user's data, one for each script, while it runs."""
+"""The state of a running presentation for other terminals: a small file per script in the user's data."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ShowFile:
         self.path = folder / f"{name}.json"
 
     def write(self, state: ShowState) -> None:
-        """Tell a state; whoever reads has the one before or this one.  A full disk ends no show."""
+        """Write a state atomically; a full disk does not end the presentation."""
         new = self.path.with_suffix(f".{os.getpid()}.new")
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,7 +86,7 @@ class ShowFile:
 
 
 def running_shows(folder: Path) -> list[ShowState]:
-    """The shows that run, the one that was begun last in front."""
+    """Return the running presentations, the last started one first."""
     states = [state for path in folder.glob("*.json") if (state := _read(path))]
     return sorted(states, key=lambda state: -state.began)
 

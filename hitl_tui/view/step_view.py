@@ -80,7 +80,7 @@ def past_step(
     *,
     own: bool = True,
 ) -> StepView:
-    """Any committed step, from what the driver says of it; `own` says it is one of the view's thread."""
+    """Return a committed step, from the driver's data; `own` says that it is one of the view's thread."""
     step = _step_view(view, checkpoint, checkpoint.step, values, updates)
     return step if own else replace(step, agent_changes=())
 
@@ -119,7 +119,7 @@ def _step_view(
 
 
 def _decided(checkpoint: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> tuple[Line, ...]:
-    """What a human decided and why, where no channel that they set says so."""
+    """Return what a person decided and why, unless a channel that they set says so."""
     if checkpoint is None or checkpoint.decision is None or any(map(is_set_by_person, updates)):
         return ()
     title: Line = (untrusted(f"{checkpoint.decision} by {writer(checkpoint)}", "human"),)
@@ -148,7 +148,7 @@ def _row(
 
 
 def _mark(updates: Sequence[AppliedUpdate]) -> tuple[Mark, str]:
-    """What all updates of one channel in one step did to it, together."""
+    """Return the combined effect of a step's updates on a channel."""
     if not updates:
         return " ", "untouched"
     if any(map(is_set_by_person, updates)):

@@ -1,4 +1,4 @@
-"""A tape as a show: what the audience reads of it, and what its keys do; see `stage.Performance`."""
+"""A tape as a presentation: what the audience reads, and what its keys do; see `stage.Performance`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TapeShow:
         return None
 
     async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
-        """On to the next step without waiting; a live fork runs one node."""
+        """Go to the next step without waiting; a live fork runs one node."""
         self.going = False
         self.tempo.held = False
         if driver is self._tape:
@@ -71,7 +71,7 @@ class TapeShow:
         return self._tape
 
     def tell(self, thread: str) -> None:
-        """Nobody follows a tape."""
+        """Do nothing: no other terminal follows a tape."""
 
     def end(self) -> None:
         """Nobody follows it."""

@@ -40,13 +40,13 @@ class ThreadRows:
         self._make()
 
     def add(self, threads: Sequence[ThreadSummary], *, whole: bool) -> None:
-        """More threads at the top."""
+        """Add threads at the top level."""
         self.top += tuple(threads)
         self.whole = whole
         self._make()
 
     def inside(self, name: str) -> tuple[ThreadSummary, ...]:
-        """Those inside a thread that were fetched."""
+        """Return the fetched threads that ran inside another one."""
         return self._inside.get(name, ())
 
     def open(self, name: str, threads: Sequence[ThreadSummary]) -> None:

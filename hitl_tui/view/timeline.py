@@ -1,4 +1,4 @@
-"""The checkpoint timeline: a thread's family as a tree, each fork below the line that it goes off."""
+"""The checkpoint timeline: a thread's family as a tree, each fork below the line it branches off from."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     answered: Mapping[int, str] = {}
 
     def covers(self, step: int) -> bool:
-        """True if the line has that step."""
+        """Whether the line has a step."""
         return self.start <= step <= self.head
 
     def find(self, step: int) -> Checkpoint | None:
@@ -85,7 +85,7 @@ class ThreadLines(msgspec.Struct, frozen=True):
 
 
 def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> ThreadLines:
-    """The lines of the open thread and its relatives, each below the one that it was forked from.
+    """Return the lines of the open thread and its relatives, each below the one it was forked from.
 
     Args:
         me: who looks.
@@ -128,7 +128,7 @@ def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> Thr
 
 
 def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, int]:
-    """The last step that the open thread shares with each of its ancestors."""
+    """Return the last step that the open thread shares with each of its ancestors."""
     leaves: dict[str, int] = {}
     parent, step = view.parent, view.fork_step
     while parent is not None and parent in relatives and parent not in leaves:
@@ -157,7 +157,7 @@ def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
 
 
 def _answered_inside(ledger: Sequence[LedgerEntry]) -> Mapping[int, str]:
-    """By the step that a node made then, who answered what it had asked inside."""
+    """Return by step who answered the requests that its node made."""
     inside = {
         entry.request_id
         for entry in ledger
@@ -192,7 +192,7 @@ def _branch(view: RunView, relative: Relative, parent: int, start: int, shared: 
 
 
 def neighbours(view: RunView, family: Sequence[Relative], place: Place, direction: Direction) -> Place:
-    """The step one key press away; the same place where there is none."""
+    """Return the step one key press away; the same place if there is none."""
     lines = family_lines(view, family)
     line, step = lines.home(place)
     branch = lines.branches[line]
@@ -229,7 +229,7 @@ class StepCell(msgspec.Struct, frozen=True):
 
 
 def step_cell(branch: ThreadLine, step: int, is_open: bool, glyphs: Glyphs) -> StepCell:
-    """The cell of a step; `is_open` says that the line is that of the open thread."""
+    """Return the cell of a step; `is_open` says that it is on the open thread's line."""
     checkpoint = branch.find(step)
     glyph, role = _glyph(checkpoint, glyphs)
     label = _label(checkpoint, glyphs, branch.answered.get(step, ""))
@@ -361,7 +361,7 @@ def layout(
 
 
 class _Drawing:
-    """One layout in the making: first which steps and lines fit, then where everything goes."""
+    """Computes a layout: first which steps and lines fit, then where everything goes."""
 
     def __init__(
         self, lines: ThreadLines, chosen: tuple[int, int], width: int, glyphs: Glyphs, whole: bool
@@ -503,7 +503,7 @@ class _Drawing:
             self._fill(row, at + 1, self.x.get(step + 1, self.end))
 
     def _draw_descents(self) -> None:
-        """The ways down from a line to those that go off it, the lowest one last."""
+        """Draw the connections from a line down to its forks, the lowest one last."""
         taken: set[tuple[int, int]] = set()
         for line, row in reversed(self.rows.items()):
             branch = self.lines.branches[line]

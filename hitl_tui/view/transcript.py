@@ -1,4 +1,4 @@
-"""What happens in a thread, in lines that can be read aloud: no boxes, no spinners."""
+"""Describes what happens in a thread as plain lines for screen readers: no boxes, no spinners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOLD = 20
 
 
 def inside_lines(event: ev.Event) -> list[str]:
-    """What an event says about a branch or the thread of a subgraph; nothing for other events."""
+    """Return lines about an event in a branch or a subgraph's thread; nothing for other events."""
     match event:
         case ev.BranchEnded(outcome=outcome) if outcome.error:
             why = [text for text in (outcome.error.message, outcome.error.hint) if text]
@@ -112,7 +112,7 @@ _STREAM = 400
 
 
 def event_lines(event: ev.Event) -> list[str]:
-    """What an event says; nothing for those that only fill a screen."""
+    """Return lines about an event; nothing for events that only matter to a screen."""
     match event:
         case ev.NodeStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
@@ -169,7 +169,7 @@ def event_lines(event: ev.Event) -> list[str]:
 
 
 class NodeText:
-    """Tells events in lines, and among them what nodes write, in whole lines behind the bar."""
+    """Turns events into lines, including the output of nodes, in whole lines after the bar."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], LineSplitter] = {}
@@ -178,7 +178,7 @@ class NodeText:
         """The last lines about each thread of a subgraph."""
 
     def lines(self, event: ev.Event) -> list[str]:
-        """What an event says; a line without an end is told before the next other event."""
+        """Return lines about an event; unfinished output is completed before another kind of event."""
         if not isinstance(event, ev.TextStreamed):
             rest = self._rest() if self._open else []
             if isinstance(event, ev.NodeStarted):
@@ -244,7 +244,7 @@ def step_lines(
     lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "No change."]
-    # Branches that changed nothing have been told of before.
+    # Branches that changed nothing were already described.
     paths = {update.path for update in updates} if checkpoint.branches else ()
     wrote = [branch for branch in checkpoint.branches if branch.path in paths]
     if not wrote:
@@ -264,7 +264,7 @@ def stream_lines(checkpoint: Checkpoint) -> list[str]:
 
 
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:
-    """All channels, numbered, each with its value on one line behind the bar."""
+    """Return all channels, numbered, each with its value on one line after the bar."""
     lines: list[str] = []
     for number, (channel, value) in enumerate(values.items(), 1):
         mark = ", tainted" if channel in tainted else ""

@@ -1,4 +1,4 @@
-"""A channel's value as text in one of four ways: text, diff, JSON, blame; and as it is edited."""
+"""Shows a channel's value as text, diff, JSON or blame, and prepares it for editing."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ValueText(msgspec.Struct, frozen=True):
 
 
 def lines_text(lines: Sequence[Line], mode: Mode) -> ValueText:
-    """Lines that are no channel's value, in the place of one."""
+    """Return a `ValueText` of lines that are not a channel's value."""
     return ValueText("", mode, tuple(map(plain_text, lines)), rich=lines)
 
 
@@ -137,7 +137,7 @@ async def _diff(session: ViewSession, channel: str, versions: Versions, value: A
 
 
 def revised(channel: str, rows: Revision, note: Line = (), *, prose: bool) -> ValueText:
-    """A value as it became."""
+    """Return a value with its changes."""
     return ValueText(channel, "diff", rows.texts(marked=True), rows, note=note, prose=prose)
 
 
@@ -157,7 +157,7 @@ async def _blame(session: ViewSession, channel: str) -> ValueText:
 
 
 def _written(versions: Versions) -> Line:
-    """Who made a value that there is nothing to compare with."""
+    """Describe who made a value that has no earlier version."""
     since = versions.since
     if not versions.found:
         unchanged = f"unchanged since step {since - 1} at least" if since else "unchanged so far"
@@ -178,7 +178,7 @@ async def version_lines(session: ViewSession, channel: str, limit: int) -> tuple
 
 
 def read_values(step: StepView, reads: Sequence[str], width: int) -> tuple[Line, ...]:
-    """What a node is about to read, a channel below the other; () for nothing."""
+    """Return the values that a node is about to read, channel by channel; () for nothing."""
     rows: list[Line] = []
     for row in step.rows:
         if "*" in reads or row.name in reads:
@@ -201,7 +201,7 @@ def declared_lines(graph: GraphInfo, width: int) -> tuple[Line, ...]:
 
 
 def _touched(graph: GraphInfo, channel: str) -> str:
-    """Which nodes write a channel, and which read it."""
+    """Describe which nodes write and read a channel."""
     writers = [node.name for node in graph.nodes if {"*", channel} & set(node.writes)]
     readers = [node.name for node in graph.nodes if {"*", channel} & set(node.reads)]
     every = len(graph.nodes)
@@ -264,7 +264,7 @@ class EditText(msgspec.Struct, frozen=True):
 
 
 def draft_of(value: Any, channel_type: str) -> EditText:
-    """Texts are edited as they are, all else as JSON.
+    """Return the text to edit for a value: a text as it is, anything else as JSON.
 
     A text with characters that could steer a terminal is edited as JSON too, where they are escaped.
     What is private is not shown here either: one writes a new value.
