@@ -116,7 +116,7 @@ async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
         emit(AttendingDocument(driver.thread_id, request.id, request.step, request.handed, there))
         return ExitCode.DONE
     words = list(attending_words(request, there, opened.settings.reviewer)) or ["no longer claimed"]
-    say(*(sentence(f"{short_id(driver.thread_id)}: {name(request.title)}: {told}") for told in words))
+    say(*(sentence(f"{short_id(driver.thread_id)}: {name(request.title)}: {line}") for line in words))
     return ExitCode.DONE
 
 

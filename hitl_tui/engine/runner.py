@@ -163,19 +163,19 @@ class GraphRunner:
         """Do what `invoke` does, in a running event loop."""
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_step", on_step)
-        told = _EventCallback(on_event)
+        callback = _EventCallback(on_event)
         session = self._prepare(
-            inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
+            inputs, thread_id, callback.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(_run_loop(session, on_limit=on_limit))
+        run = callback.by(_run_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 if verbose:
                     print(_step_line(session, node))
-                if on_step and not told.error:
+                if on_step and not callback.error:
                     on_step(node, session.view())
         self._keep_open(session)
-        told.raise_any(run.error)
+        callback.raise_any(run.error)
         return result_of(session)
 
     def stream(
@@ -236,16 +236,16 @@ class GraphRunner:
 
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_event", on_event)
-        told = _EventCallback(listen)
+        callback = _EventCallback(listen)
         session = self._prepare(
-            inputs, thread_id, told.sink, context=context, max_iterations=max_iterations, resume=resume
+            inputs, thread_id, callback.sink, context=context, max_iterations=max_iterations, resume=resume
         )
-        run = told.by(_run_loop(session, on_limit=on_limit))
+        run = callback.by(_run_loop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
                 yield StepResult(node, cursor.head, cursor.iteration, tuple(latest), session.shown())
-        told.raise_any(run.error)
+        callback.raise_any(run.error)
 
     def step(
         self,
@@ -267,14 +267,14 @@ class GraphRunner:
         context: Mapping[str, Any] | None,
         on_event: OnEvent | None,
     ) -> RunResult:
-        told = _EventCallback(on_event)
-        session = self._prepare(inputs, thread_id, told.sink, context=context)
-        run = told.by(_run_loop(session, once=True))
+        callback = _EventCallback(on_event)
+        session = self._prepare(inputs, thread_id, callback.sink, context=context)
+        run = callback.by(_run_loop(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
         self._keep_open(session)
-        told.raise_any(run.error)
+        callback.raise_any(run.error)
         return result_of(session)
 
     def get_state(self, thread_id: str, step: int | None = None) -> dict[str, Any]:
@@ -461,13 +461,13 @@ class GraphRunner:
         """Do what `rollback` does, in a running event loop."""
         from hitl_tui.engine.run.rollback import RollbackLoop, rollback_report
 
-        told = _EventCallback(on_event)
-        session = self.open(thread_id, told.sink)
-        run = told.by(RollbackLoop(session, Rollback(actor, note)))
+        callback = _EventCallback(on_event)
+        session = self.open(thread_id, callback.sink)
+        run = callback.by(RollbackLoop(session, Rollback(actor, note)))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
-        told.raise_any(None)
+        callback.raise_any(None)
         return rollback_report(session)
 
     def anchor(self, thread_id: str) -> Anchor:

@@ -177,7 +177,7 @@ def reopen_graph(
         why = (
             "is of checkpoints, which don't"
             if of_checkpoints
-            else "was begun from Python or imported and doesn't"
+            else "was started from Python or imported and doesn't"
         )
         raise UsageError(
             f"the thread {thread_id!r} {why} name its graph",

@@ -262,7 +262,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         A thread that is open soon is all there is to paint, at once with all that is known of it.
         """
-        listen(self.told_to_end)
+        listen(self.on_stop_signal)
         if self.start.open_hub is not None:
             await self._open_threads(self.start.open_hub)
             return
@@ -687,7 +687,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self._exception = RuntimeError(captured.get().strip())
         self._close_messages_no_wait()
 
-    def told_to_end(self, number: int) -> None:
+    def on_stop_signal(self, number: int) -> None:
         """A signal is a quit that asks nothing; a second one does not even wait for what is going on."""
         hurried = self._ended_by or self.hub is None
         self._ended_by = number
@@ -713,7 +713,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     def _hang_up(self) -> None:
         if not self._ended_by:
             let_go_of_a_lost_terminal()
-            self.told_to_end(signal.SIGHUP)
+            self.on_stop_signal(signal.SIGHUP)
 
     def leave_keeping(self) -> None:
         """Leave from wherever the user is; what was typed and not applied is kept in a file."""

@@ -85,7 +85,7 @@ class PageDriver(WebDriver):
     def start_application_mode(self) -> None:
         """Begin; the signals stay ours, where Textual would end the app with nothing kept."""
         super().start_application_mode()
-        listen(self._told_to_end)
+        listen(self._on_stop_signal)
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         """What is no key; a wish to quit is heard as the end of the page."""
@@ -97,8 +97,8 @@ class PageDriver(WebDriver):
     def _page_gone(self) -> None:
         if not self._gone:
             self._gone = True
-            self._loop.call_soon_threadsafe(self._told_to_end, signal.SIGHUP)
+            self._loop.call_soon_threadsafe(self._on_stop_signal, signal.SIGHUP)
 
-    def _told_to_end(self, number: int) -> None:
+    def _on_stop_signal(self, number: int) -> None:
         app: Any = self._app
-        app.told_to_end(number)
+        app.on_stop_signal(number)

@@ -167,14 +167,14 @@ def run_on_the_terminal(command: Sequence[str]) -> int:
     Raises:
         OSError: it can't be started.
     """
-    with _ctrl_c_ignored(), _told_to_end() as told:
+    with _ctrl_c_ignored(), _stop_signals() as received:
         out, err = own_descriptors()
         child = subprocess.Popen(list(command), stdout=out, stderr=err, preexec_fn=_ctrl_c_as_usual)  # noqa: PLW1509  one call, no locks
         for before, end in enumerate((child.terminate, child.kill)):
-            while len(told) <= before:
+            while len(received) <= before:
                 with suppress(subprocess.TimeoutExpired):
                     code = child.wait(_LOOK)
-                    return 0 if told else code
+                    return 0 if received else code
             with suppress(subprocess.TimeoutExpired):
                 child.wait(_GRACE)
                 return 0
@@ -193,18 +193,18 @@ def _ctrl_c_ignored() -> Iterator[None]:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[list[int]]:
+def _stop_signals() -> Iterator[list[int]]:
     """The signals so far that asked us to end."""
-    told: list[int] = []
+    received: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
-        told.append(number)
+        received.append(number)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, hear) for number in heard}
     try:
-        yield told
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -220,8 +220,8 @@ _SIGNALS: Final = tuple(
 )
 
 
-def listen(told: Callable[[int], None]) -> None:
-    """Call `told` on the running loop with each signal that asks us to end.
+def listen(on_signal: Callable[[int], None]) -> None:
+    """Call `on_signal` on the running loop with each signal that asks us to end.
 
     One that whoever started us wants ignored, as nohup does, stays ignored.
     """
@@ -229,7 +229,7 @@ def listen(told: Callable[[int], None]) -> None:
 
     def arrived(number: int) -> None:
         let_go_of_a_lost_terminal()
-        told(number)
+        on_signal(number)
 
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -116,10 +116,10 @@ def _failed(
     if len(rows) > most:
         rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
     first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
-    told = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
+    reason = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
     if view.graph_changed is not None:
-        return (*told, *_graph_changed(view.graph_changed, view.repeats, key_hints, room))
-    return (*told, _retry(session, _mending(session, error, key_hints), width))
+        return (*reason, *_graph_changed(view.graph_changed, view.repeats, key_hints, room))
+    return (*reason, _retry(session, _mending(session, error, key_hints), width))
 
 
 def _without_code(mend: str) -> str:
@@ -193,8 +193,8 @@ def _graph_changed(
     from hitl_tui.view.repeats import running_words, standing_words
 
     saved, keys = "The graph's file was saved", _keys((key_hints["run.again"], "run again"))
-    told = (standing_words(repeats), running_words(repeats)) if repeats else ()
-    what = sanitise_line("; ".join((" · ".join(told), *differences) if told else differences), _SAID)
+    steps = (standing_words(repeats), running_words(repeats)) if repeats else ()
+    what = sanitise_line("; ".join((" · ".join(steps), *differences) if steps else differences), _SAID)
     words = f"{saved}: {what}" if what else saved
     if cells(words) + cells("".join(span.text for span in keys)) <= room.width - 4:
         return ((Span(words, "warning"), *keys),)
@@ -251,8 +251,8 @@ def failure_lines(session: ViewSession, key_hints: Mapping[str, str], width: int
     if error is None:
         return ()
     lines: list[Line] = [(untrusted(error.title, "error"),)]
-    told: tuple[tuple[str, Role], ...] = (_why(error), "plain"), (error.hint, "dim")
-    for text, role in told:
+    texts: tuple[tuple[str, Role], ...] = (_why(error), "plain"), (error.hint, "dim")
+    for text, role in texts:
         for row in sanitise(text).split("\n")[:12] if text else ():
             lines += wrapped(row, max(width, 12), role) or [()]
     tried = f"attempt {error.attempt}; nothing of it was saved" if error.node else "saved steps are kept"

@@ -71,12 +71,12 @@ async def copy(to_terminal: Callable[[str], None] | None, text: str) -> Copied:
     if fits and to_terminal is not None:
         to_terminal(data.decode())
     local = await _copy_here(data)
-    told = f"copied {count(len(text), 'character')}"
+    message = f"copied {count(len(text), 'character')}"
     if fits and to_terminal is not None:
-        return Copied(True, told)
+        return Copied(True, message)
     if local:
         where = f": over {OSC_BYTES:,} bytes" if to_terminal is not None else ""
-        return Copied(True, f"{told} to this machine's clipboard only{where}")
+        return Copied(True, f"{message} to this machine's clipboard only{where}")
     if to_terminal is None:
         return Copied(False, "not copied: no clipboard here")
     more = f"{len(data):,} bytes are more than the {OSC_BYTES:,} that terminals take"

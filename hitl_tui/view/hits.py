@@ -64,10 +64,10 @@ def answer_line(answer: Asked) -> str:
     """Describe how often a condition became true."""
     steps = count(answer.looked, "step")
     if not answer.moments:
-        told = f"never true in {steps}"
+        summary = f"never true in {steps}"
     else:
         times = "" if len(answer.moments) == 1 else f", {len(answer.moments):,} times in total"
-        told = f"first at step {answer.moments[0].step}{times}, {steps} checked"
+        summary = f"first at step {answer.moments[0].step}{times}, {steps} checked"
     if answer.untold:
-        told += f"; {count(answer.untold, 'step')} undefined ({sanitise_line(answer.why, 120)})"
-    return told
+        summary += f"; {count(answer.untold, 'step')} undefined ({sanitise_line(answer.why, 120)})"
+    return summary

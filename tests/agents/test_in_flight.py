@@ -1,4 +1,4 @@
-"""Agents at work together, of which one asks a person: what the others have begun is kept, not done again."""
+"""Agents at work together, of which one asks a person: what the others have started is kept."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ async def together(_state: Any, config: Any) -> Any:
 
 def test_a_tool_that_runs_when_another_agent_asks_runs_once() -> None:
     ran: list[str] = []
-    begun, asking = threading.Event(), threading.Event()
+    started, asking = threading.Event(), threading.Event()
 
     def slow() -> str:
         """Run until the other one asks."""
         ran.append("slow")
-        begun.set()
+        started.set()
         assert asking.wait(SECONDS)
         return "slow is done"
 
@@ -78,7 +78,7 @@ def test_a_tool_that_runs_when_another_agent_asks_runs_once() -> None:
         return True
 
     x = Agent("x", calling("slow"), tools=[slow])
-    y = Agent("y", calling("risky", lambda: begun.wait(SECONDS)), tools=[Tool(risky, approve=ask)])
+    y = Agent("y", calling("risky", lambda: started.wait(SECONDS)), tools=[Tool(risky, approve=ask)])
     result = approve_all(runner_of(together, x=x, y=y))
     assert result["out"] == ["slow is done", "risky is done"]
     assert ran == ["slow", "risky"]
@@ -86,11 +86,11 @@ def test_a_tool_that_runs_when_another_agent_asks_runs_once() -> None:
 
 def test_a_reply_that_comes_when_another_agent_asks_is_paid_once() -> None:
     replies: list[str] = []
-    begun, asking = threading.Event(), threading.Event()
+    started, asking = threading.Event(), threading.Event()
 
     async def slow(_messages: Any) -> str:
         replies.append("x")
-        begun.set()
+        started.set()
         assert await asyncio.to_thread(asking.wait, SECONDS)
         return "at last"
 
@@ -101,7 +101,7 @@ def test_a_reply_that_comes_when_another_agent_asks_is_paid_once() -> None:
     x = Agent("x", ScriptedModel(slow, pace=0))
     y = Agent(
         "y",
-        calling("stamp", lambda: begun.wait(SECONDS)),
+        calling("stamp", lambda: started.wait(SECONDS)),
         tools=[Tool(lambda: "ok", name="stamp", approve=ask)],
     )
     assert approve_all(runner_of(together, x=x, y=y))["out"] == ["at last", "ok"]
@@ -110,12 +110,12 @@ def test_a_reply_that_comes_when_another_agent_asks_is_paid_once() -> None:
 
 def test_a_tool_that_is_called_while_another_agent_asks_runs_once() -> None:
     ran: list[str] = []
-    asked, begun = threading.Event(), threading.Event()
+    asked, started = threading.Event(), threading.Event()
 
     async def second_call_after_the_question(messages: Any) -> Any:
         if messages[-1]["role"] == "tool":
             return messages[-1]["content"]
-        begun.set()
+        started.set()
         assert await asyncio.to_thread(asked.wait, SECONDS)
         return ToolCall("quick")
 
@@ -131,7 +131,7 @@ def test_a_tool_that_is_called_while_another_agent_asks_runs_once() -> None:
     x = Agent("x", ScriptedModel(second_call_after_the_question, pace=0), tools=[quick])
     y = Agent(
         "y",
-        calling("stamp", lambda: begun.wait(SECONDS)),
+        calling("stamp", lambda: started.wait(SECONDS)),
         tools=[Tool(lambda: "ok", name="stamp", approve=ask)],
     )
     assert approve_all(runner_of(together, x=x, y=y))["out"] == ["quick is done", "ok"]

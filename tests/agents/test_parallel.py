@@ -70,10 +70,10 @@ def test_what_can_not_be_asked_is_refused(prompts: Any, limit: int) -> None:
 
 
 def test_giving_the_attempt_up_ends_all() -> None:
-    begun = threading.Event()
+    started = threading.Event()
 
     async def stuck(_: Any) -> str:
-        begun.set()
+        started.set()
         await asyncio.Event().wait()
         return ""
 
@@ -85,7 +85,7 @@ def test_giving_the_attempt_up_ends_all() -> None:
         ended.set()
 
     threading.Thread(target=work, daemon=True).start()
-    assert begun.wait(PATIENCE)
+    assert started.wait(PATIENCE)
     node.activity.cancel()
     assert ended.wait(PATIENCE)
 

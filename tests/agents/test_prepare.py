@@ -14,8 +14,8 @@ from hitl_tui.agents.models import prepare
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
-    """The imports that were begun; none of them ends by itself."""
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
+    """The imports that were started; none of them ends by itself."""
     futures: list[Future[Any]] = []
 
     def preload() -> Future[Any]:
@@ -27,30 +27,30 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
 
 
 @pytest.mark.parametrize("models", [[], ["demo/worker", "scripted/line"], [ScriptedModel(["a reply"])]])
-def test_models_of_our_own_import_nothing(begun: list[Future[Any]], models: list[object]) -> None:
+def test_models_of_our_own_import_nothing(started: list[Future[Any]], models: list[object]) -> None:
     prepare(models)
-    assert begun == []
+    assert started == []
 
 
-def test_a_name_of_litellm_s_begins_its_import(begun: list[Future[Any]]) -> None:
+def test_a_name_of_litellm_s_begins_its_import(started: list[Future[Any]]) -> None:
     prepare(["demo/worker", "openai/test"])
-    assert len(begun) == 1
+    assert len(started) == 1
 
 
-async def test_it_is_awaited_as_long_as_a_call_waits_for_it(begun: list[Future[Any]]) -> None:
+async def test_it_is_awaited_as_long_as_a_call_waits_for_it(started: list[Future[Any]]) -> None:
     assert not litellm_backend.is_awaited()
     call = asyncio.create_task(litellm_backend.imported())
     await asyncio.sleep(0)
     assert litellm_backend.is_awaited()
-    begun[0].set_result("the module")
+    started[0].set_result("the module")
     assert await call == "the module"
     assert not litellm_backend.is_awaited()
 
 
-async def test_a_call_that_is_given_up_awaits_it_no_longer(begun: list[Future[Any]]) -> None:
+async def test_a_call_that_is_given_up_awaits_it_no_longer(started: list[Future[Any]]) -> None:
     call = asyncio.create_task(litellm_backend.imported())
     await asyncio.sleep(0)
-    begun[0].set_running_or_notify_cancel()
+    started[0].set_running_or_notify_cancel()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call

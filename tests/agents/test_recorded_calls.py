@@ -399,7 +399,7 @@ def test_a_tool_whose_agent_reached_a_limit_was_not_called() -> None:
 
     def consult() -> str:
         """Ask the helper."""
-        calls.append("begun")
+        calls.append("started")
         return helper.fresh().chat("what now?")
 
     def reply(messages: Sequence[Mapping[str, Any]]) -> Any:
@@ -414,7 +414,7 @@ def test_a_tool_whose_agent_reached_a_limit_was_not_called() -> None:
         .compile(checkpointer=MemoryCheckpointer(), agents={"boss": boss}, limits=Limits(max_tokens=1))
     )
     assert runner.invoke(thread_id="t").status != "completed"
-    assert calls == ["begun"]
+    assert calls == ["started"]
     runner.extend_limits("t", max_tokens=10_000)
     result = runner.invoke(thread_id="t")
     assert (result.pending, result["out"]) == ((), "advice")

@@ -240,10 +240,10 @@ def test_it_reads_the_context_and_the_state_of_the_node(store: Checkpointer) -> 
         return f"{config.context['tenant']}: {config.state['draft']}"
 
     runner = flow(store, ToolCall("look", {}), "done", tools=[look])
-    runner.invoke({"draft": "begun"}, thread_id="t", context={"tenant": "acme"})
+    runner.invoke({"draft": "started"}, thread_id="t", context={"tenant": "acme"})
     point = store.checkpoint("t", 1)
     assert point
-    assert point.calls[0].result == "acme: begun"
+    assert point.calls[0].result == "acme: started"
 
 
 def test_the_model_is_not_told_of_the_parameter() -> None:

@@ -31,9 +31,9 @@ def seconds(work: Callable[[], object], times: int) -> float:
     """What it takes at best."""
     best = float("inf")
     for _ in range(times):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         work()
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started)
     return best
 
 

@@ -27,10 +27,10 @@ def on_screen(steps: int) -> Spent:
             program.until("READY")
             program.quiet(1.0)
             cpu = program.cpu
-            begun = time.perf_counter()
+            started = time.perf_counter()
             program.press("c")
             program.until("DONE", 600)
-            return Spent(time.perf_counter() - begun, program.cpu - cpu)
+            return Spent(time.perf_counter() - started, program.cpu - cpu)
 
 
 def main() -> None:

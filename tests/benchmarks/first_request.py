@@ -44,12 +44,12 @@ def request_after(folder: Path, server: OpenAIServer, pause: float) -> tuple[flo
         program.readable("write", "overwrite “blank”", "READY")
         program.listen(pause)
         program.press("s")
-        begun, seen = time.perf_counter(), ""
+        started, seen = time.perf_counter(), ""
         while len(server.requests) == known:
-            if (taken := time.perf_counter() - begun) > 120:
+            if (taken := time.perf_counter() - started) > 120:
                 raise SystemExit(f"no request in {taken:.0f} s")
             seen += program.text(0.01)
-        return time.perf_counter() - begun, SAID in seen
+        return time.perf_counter() - started, SAID in seen
 
 
 def main() -> None:
@@ -58,9 +58,9 @@ def main() -> None:
     whole, at_once, later, said = [], [], [], []
     with tempfile.TemporaryDirectory() as place, openai_server() as server:
         for _ in range(rounds):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             subprocess.run([sys.executable, "-c", "import litellm"], check=True, capture_output=True)
-            whole.append(time.perf_counter() - begun)
+            whole.append(time.perf_counter() - started)
             seconds, told = request_after(Path(place), server, 0.0)
             at_once.append(seconds)
             said.append(told)

@@ -26,9 +26,9 @@ def process(steps: int, options: tuple[str, ...]) -> Spent:
         folder = Path(place)
         argv = [APP, "run", str(graph_file(folder)), "--store", str(folder / "runs.db"), "--headless"]
         env = {**os.environ, **homes(folder), "STEPS": str(steps)}
-        used, begun = os.times(), time.perf_counter()
+        used, started = os.times(), time.perf_counter()
         subprocess.run([*argv, *options], env=env, check=True, capture_output=True)
-        wall, now = time.perf_counter() - begun, os.times()
+        wall, now = time.perf_counter() - started, os.times()
         cpu = now.children_user + now.children_system - used.children_user - used.children_system
         return Spent(wall, cpu)
 

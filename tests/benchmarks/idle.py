@@ -23,7 +23,7 @@ SCREENS = {
     "queue": (("run", "{graph}", "--thread", "t"), "READY", "Q"),
 }
 _SETTLES = 15.0
-"""Seconds after which nothing that was begun goes on any more: a run up to its question takes some,
+"""Seconds after which nothing that was started goes on any more: a run up to its question takes some,
 and others are told a while later that somebody looks at it."""
 
 

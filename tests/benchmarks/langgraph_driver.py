@@ -68,12 +68,12 @@ def bare(graph: Any, thread: str, **told: Any) -> Took:
     config: Any = {"configurable": {"thread_id": thread}}
     for _ in graph.stream({"log": [], "n": 0}, config, interrupt_before="*"):
         pass
-    begun = time.perf_counter(), time.process_time()
+    started = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
         for _ in graph.stream(None, config, interrupt_after="*", **told):
             pass
         graph.get_state(config)
-    return time.perf_counter() - begun[0], time.process_time() - begun[1]
+    return time.perf_counter() - started[0], time.process_time() - started[1]
 
 
 async def driven(graph: Any, thread: str, mirror: str, *, single: bool) -> Took:
@@ -81,7 +81,7 @@ async def driven(graph: Any, thread: str, mirror: str, *, single: bool) -> Took:
     hub = LangGraphHub(graph, open_store(mirror), name="ring", source={"graph": "ring"})
     driver = await hub.begin(thread)
     await driver.execute(Start({"log": [], "n": 0}))
-    begun = time.perf_counter(), time.process_time()
+    started = time.perf_counter(), time.process_time()
     seen = 0
     if single:
         for _ in range(STEPS):
@@ -91,7 +91,7 @@ async def driven(graph: Any, thread: str, mirror: str, *, single: bool) -> Took:
     else:
         await driver.execute(Run())
         await driver.ended(0)
-    took = time.perf_counter() - begun[0], time.process_time() - begun[1]
+    took = time.perf_counter() - started[0], time.process_time() - started[1]
     await hub.close()
     return took
 
@@ -138,9 +138,9 @@ def opening(directory: Path) -> dict[str, float]:
     graph, config = long_ring(saver), {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     graph.invoke({"log": [], "n": 0}, {**config, "recursion_limit": LONG + 10})
     for name in ("first", "again", "again", "again"):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         list(graph.get_state_history(config, limit=50))
-        theirs = time.perf_counter() - begun
+        theirs = time.perf_counter() - started
         ours = asyncio.run(first_page(graph, str(directory / "long.db")))
         figures["open_history_ms"] = round(min(theirs * 1000, figures.get("open_history_ms", 1e9)), 1)
         figures[f"open_{name}_ms"] = round(min(ours * 1000, figures.get(f"open_{name}_ms", 1e9)), 1)
@@ -159,9 +159,9 @@ def long_ring(saver: Any) -> Any:
 async def first_page(graph: Any, mirror: str) -> float:
     """Seconds from opening a thread to what its screen begins with."""
     hub = LangGraphHub(graph, open_store(mirror), name="ring", source={"graph": "ring"})
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await (await hub.begin("t", at_once=True)).snapshot()
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - started
     await hub.close()
     return took
 

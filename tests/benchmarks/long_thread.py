@@ -130,16 +130,16 @@ def many_steps(
     """A thread of so many steps in a store file of its own, quickly: nothing waits for the disk.
 
     Args:
-        saved: it was begun by `save`, so that its log did not name the graph from the first step on.
+        saved: it was started by `save`, so that its log did not name the graph from the first step on.
     """
     os.environ["STEPS"] = str(steps)
     here = folder / thread
     here.mkdir()
     store = SQLiteCheckpointer(here / "runs.db", durability="none")
     runner = open_graph(str(graph_file(here)), store)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     if saved:
         store.save(thread, 0, {"n": 0, "text": ""})
     runner.invoke({}, thread_id=thread, resume="entry" if saved else "cursor", max_iterations=steps + 1)
-    print(f"{thread}: {steps:,} steps made in {time.perf_counter() - begun:.1f} s", flush=True)
+    print(f"{thread}: {steps:,} steps made in {time.perf_counter() - started:.1f} s", flush=True)
     return runner, store

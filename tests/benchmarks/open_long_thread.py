@@ -3,7 +3,7 @@
     python -m tests.benchmarks.open_long_thread [--quick] [STEPS]
 
 `show`, `log --limit 50` and `resume` on screen, in turns; the file of the graph has gone, so all goes by the
-log alone.  Both threads were begun by `save`.  Wanted is a ratio of 1.
+log alone.  Both threads were started by `save`.  Wanted is a ratio of 1.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def fill(folder: Path, thread: str, steps: int) -> Path:
 
 def ran(argv: list[str]) -> float:
     """Seconds that a command took."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     subprocess.run(argv, check=True, capture_output=True)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def painted(argv: list[str], env: dict[str, str], newest: str) -> float:

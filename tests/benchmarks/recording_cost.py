@@ -50,9 +50,9 @@ def serve(rate: float, tell: Connection) -> None:
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            begun = time.perf_counter()
+            started = time.perf_counter()
             for number in range(TOKENS):
-                time.sleep(max(0.0, begun + (number + 1) / rate - time.perf_counter()))
+                time.sleep(max(0.0, started + (number + 1) / rate - time.perf_counter()))
                 self._write({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}}]})
             self._write({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
             usage = {"prompt_tokens": 9, "completion_tokens": TOKENS, "total_tokens": TOKENS + 9}
@@ -97,7 +97,7 @@ def paced(rate: float) -> Iterator[str]:
 async def bare(options: dict[str, Any]) -> float:
     """Seconds that litellm's streams take alone."""
     litellm = preload().result()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(CALLS):
         messages = [{"role": "user", "content": PROMPT}]
         reply = await litellm.acompletion(
@@ -105,17 +105,17 @@ async def bare(options: dict[str, Any]) -> float:
         )
         async for _chunk in reply:
             pass
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def runner_on(store: Checkpointer | None, options: dict[str, Any], took: list[float]) -> GraphRunner:
     """A graph of one node that asks an agent several times and notes how long that took."""
 
     async def write(_state: Any, config: Any) -> dict[str, Any]:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         for number in range(CALLS):
             await config.agents["writer"].achat(f"{PROMPT} {number}")
-        took.append(time.perf_counter() - begun)
+        took.append(time.perf_counter() - started)
         return {"text": "done"}
 
     graph = StateGraph({"text": Channel("")}, name="recording").add_node("write", write)

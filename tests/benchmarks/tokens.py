@@ -49,9 +49,9 @@ class Timed(tuple[str, ...]):
 
     def __iter__(self) -> Iterator[str]:
         self.sent = []
-        begun = time.perf_counter()
+        started = time.perf_counter()
         for number, piece in enumerate(super().__iter__()):
-            time.sleep(max(begun + number / RATE - time.perf_counter(), 0))
+            time.sleep(max(started + number / RATE - time.perf_counter(), 0))
             self.sent.append(time.perf_counter())
             yield piece
 

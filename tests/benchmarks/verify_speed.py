@@ -60,9 +60,9 @@ def make_runner(store: SQLiteCheckpointer, steps: int) -> GraphRunner:
 
 def measured(name: str, work: Callable[[], Any]) -> tuple[float, float]:
     """Run once and print the rate; seconds, and records a second."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     report = work()
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     assert report.ok, report.mismatches[:3]
     rate = report.records / seconds
     print(f"{name:<20}{report.records:>10,} records  {seconds:7.2f} s  {rate:>10,.0f} a second", flush=True)

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.worker_faults [--threads 500] [--workers 4] [--seconds 900] [--frozen 35]
 
-A random worker is killed every second, and begun again; one's clock is an hour ahead; the server restarts now
+A random worker is killed every second and restarted; one's clock is an hour ahead; the server restarts now
 and then; everything is queued twice; two people decide all that waits at the same time. Prints what was done,
 what came of it, and whatever is not as it has to be; exit code 1 where something is not.
 """
@@ -38,17 +38,17 @@ def main() -> int:
     fleet = Fleet(server, folder, workers=options.workers)
     try:
         fleet.start_all()
-        begun = time.monotonic()
+        started = time.monotonic()
         names = fleet.begin(options.threads)
         end = fleet.decide()
         storm(fleet, names, options.seconds, frozen=options.frozen, kill_every=options.every)
         while (done := fleet.done()) < len(names):
             print(f"{done} of {len(names)} are done", file=sys.stderr, flush=True)
-            if time.monotonic() - begun > options.seconds + 600:
+            if time.monotonic() - started > options.seconds + 600:
                 break
             time.sleep(5)
             fleet.begin_again()
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         end()
         wrong = fleet.wrong(names)
         print(table(fleet, took))

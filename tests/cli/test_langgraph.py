@@ -491,8 +491,8 @@ def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_a_subgraph_is_stepped_into_edited_and_left_by_commands(app: App) -> None:
     store = ("--store", "langgraph:langgraph/report")
-    begun = ("--headless", "--input", "question=Why?", "--thread", "r", "--break", "research")
-    app.expect(3, "run", "langgraph/report", *begun)
+    started = ("--headless", "--input", "question=Why?", "--thread", "r", "--break", "research")
+    app.expect(3, "run", "langgraph/report", *started)
     began = app.expect(0, "step", "r", "--into", *store).out
     inside = app.expect(0, "show", "r", "--json", *store).document["unfinished"]["thread"]
     assert f"one step inside research: hitl-tui step {shlex.quote(inside)} --store" in began

@@ -19,7 +19,7 @@ pytestmark = [spec("12"), pytest.mark.slow]
 
 
 STEPS = 40_000
-"""More than processes are begun for, and as many as one of them checks for a while."""
+"""More than processes are started for, and as many as one of them checks for a while."""
 
 
 def children(pid: int) -> list[int]:
@@ -42,13 +42,13 @@ def test_ctrl_c_ends_a_check_and_the_processes_that_it_began(tmp_path: Path) -> 
     program += "from hitl_tui.cli.main import main; main()"
     argv = [sys.executable, "-c", program, "verify", "t", "--store", str(path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as check:
-        while len(begun := children(check.pid)) < 2 and check.poll() is None:
+        while len(started := children(check.pid)) < 2 and check.poll() is None:
             pass
         check.send_signal(signal.SIGINT)
         said, _ = check.communicate(timeout=60)
-    assert len(begun) == 2
+    assert len(started) == 2
     assert check.returncode == 130, said
     assert b"Traceback" not in said
     end = time.monotonic() + 30  # one that was just beginning ends when it finds nobody at its pipe
-    while any(Path(f"/proc/{pid}").exists() for pid in begun):
+    while any(Path(f"/proc/{pid}").exists() for pid in started):
         assert time.monotonic() < end

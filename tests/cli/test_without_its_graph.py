@@ -114,5 +114,5 @@ def test_a_thread_that_python_began_says_with_which_command_it_opens(app: App, t
         graph.add_edge(START, "one").add_edge("one", END).compile(checkpointer=store).invoke(thread_id="p")
     for command in ("replay", "resume --headless"):
         told = app.expect(2, *command.split(), "p", "--store", str(file)).err
-        assert "was begun from Python or imported" in told
+        assert "was started from Python or imported" in told
         assert f"hitl-tui run GRAPH --thread p --store {file}" in told

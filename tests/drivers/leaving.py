@@ -16,7 +16,7 @@ from tests.support.flows import line, say
 
 
 def runner(store: Checkpointer, entered: Callable[[], object] | None, style: str = "sync") -> GraphRunner:
-    """Two nodes; the second never ends where there is somebody to tell that it has begun."""
+    """Two nodes; the second never ends where there is somebody to tell that it has started."""
 
     def sync(state: Any) -> dict[str, Any]:
         if entered:

@@ -37,7 +37,7 @@ class SavedGraph:
         """A hub as another process would have it."""
         return LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
 
-    async def begun(self) -> Watcher:
+    async def started(self) -> Watcher:
         """A thread at its input."""
         runner = open_graph(str(self.file), self.store)
         watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))

@@ -105,10 +105,10 @@ async def test_a_run_that_another_process_cancels_ends_as_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "EVERY", 0.01)
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def first(_state: Any, _config: Any) -> dict[str, Any]:
-        here.call_soon_threadsafe(begun.set)
+        here.call_soon_threadsafe(started.set)
         await asyncio.Event().wait()
         return {"n": 1}
 
@@ -125,7 +125,7 @@ async def test_a_run_that_another_process_cancels_ends_as_cancelled(
             await driver.execute(Start({}))
             await driver.execute(Run())
             async with asyncio.timeout(PATIENCE):
-                await begun.wait()
+                await started.wait()
                 other = await hubs[1].open("t")
                 await other.execute(Cancel("eve", "enough"))
                 await driver.ended(0)

@@ -29,7 +29,7 @@ async def test_a_borrower_who_is_cancelled_twice_leaves_nothing_open(tmp_path: P
     borrower = asyncio.create_task(borrows())
     await blocker.entered()
     borrower.cancel()
-    await asyncio.sleep(0)  # it has begun to close the driver
+    await asyncio.sleep(0)  # it has started to close the driver
     borrower.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await borrower

@@ -26,12 +26,12 @@ class Held:
     """A job that holds its thread until it is let go."""
 
     def __init__(self) -> None:
-        self.begun, self._go = threading.Event(), threading.Event()
+        self.started, self._go = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def __call__(self) -> None:
         self._thread = threading.current_thread()
-        self.begun.set()
+        self.started.set()
         self._go.wait(10)
 
     def come_back(self) -> None:
@@ -52,7 +52,7 @@ async def driving(engine: EngineThread, work: Coroutine[Any, Any, Any]) -> async
 
 async def give_up(engine: EngineThread, held: Held, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     task = await engine.call(driving(engine, work))
-    await asyncio.to_thread(held.begun.wait, 10)
+    await asyncio.to_thread(held.started.wait, 10)
     engine.loop.call_soon_threadsafe(task.cancel)
     return task
 

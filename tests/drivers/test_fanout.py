@@ -58,10 +58,10 @@ async def test_async_branches_run_side_by_side_on_one_loop(bench: Bench) -> None
 async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:
     released = threading.Event()
     stopped: list[str] = []
-    begun = threading.Barrier(4, timeout=20)
+    started = threading.Barrier(4, timeout=20)
 
     async def waits() -> None:
-        await asyncio.get_running_loop().run_in_executor(None, begun.wait)
+        await asyncio.get_running_loop().run_in_executor(None, started.wait)
         await asyncio.Event().wait()
 
     async def node(_state: Any, config: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:
     watcher = await bench.watch(mapped(bench, node))
     await watcher.driver.execute(Start({}))
     await watcher.driver.execute(Run())
-    await asyncio.to_thread(begun.wait)
+    await asyncio.to_thread(started.wait)
     await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting")
     assert (view.progress.head, view.progress.reason) == (0, "paused")

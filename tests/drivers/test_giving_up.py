@@ -93,17 +93,17 @@ async def test_closing_while_a_model_streams(bench: Bench) -> None:
 
 
 async def test_code_of_a_sync_node_that_is_given_up_is_said_to_run_on(bench: Bench) -> None:
-    begun, released, seen = threading.Event(), threading.Event(), list[bool]()
+    started, released, seen = threading.Event(), threading.Event(), list[bool]()
 
     def hangs(_state: Any, config: Any) -> None:
-        begun.set()
+        started.set()
         released.wait()
         seen.append(config.cancelled)
 
     watcher = await bench.watch(line(bench.store, hangs, say("after")))
     await watcher.driver.execute(Start({}))
     await watcher.driver.execute(Run())
-    await asyncio.to_thread(begun.wait)
+    await asyncio.to_thread(started.wait)
     await watcher.driver.execute(CancelAttempt())
     await watcher.until(lambda view: view.progress.status == "waiting" and watcher.told(RunEnded))
     released.set()

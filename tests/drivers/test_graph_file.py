@@ -62,7 +62,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     await watcher.step()
     desk.save(FILE.replace('+ "b"', '+ "B" + WORD'), "x")
     view = await watcher.until(lambda view: view.graph_changed is not None)
@@ -77,7 +77,7 @@ async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -
 
 
 async def test_what_is_kept_under_a_saved_file_is_told_again_once_the_thread_has_moved(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     await watcher.step()
     desk.save(FILE.replace('+ "b"', '+ "B"'), "a")
     view = await watcher.until(lambda view: view.repeats is not None)
@@ -88,7 +88,7 @@ async def test_what_is_kept_under_a_saved_file_is_told_again_once_the_thread_has
 
 
 async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert view.graph_changed == ("channel 'more' is new and starts at its default",)
@@ -103,7 +103,7 @@ async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(
 
 
 async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     await watcher.step()
     desk.save(FILE.replace('"b"', '"other"'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
@@ -114,7 +114,7 @@ async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> N
 
 
 async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     desk.save("1 / 0\n", "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert "division by zero" in view.graph_changed[0]
@@ -126,7 +126,7 @@ async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: De
 
 
 async def test_what_was_told_of_a_file_is_not_told_again_by_the_next_save(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     desk.save("1 / 0\n", "a")
     await watcher.until(lambda view: view.graph_changed)
     desk.save("2 / 0\n", "a")
@@ -146,7 +146,7 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
         "def a(state):", "import threading\nheld = threading.Event()\n\ndef a(state):\n    held.wait(20)"
     )
     desk.save(slow, "a")
-    watcher = await desk.begun()
+    watcher = await desk.started()
     await watcher.driver.execute(Step())
     with pytest.raises(ThreadBusy):
         await watcher.driver.execute(ReloadGraph())
@@ -156,7 +156,7 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
 
 
 async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
-    watcher = await desk.begun()
+    watcher = await desk.started()
     desk.helper.write_text('WORD = "longer"\n')
     view = await watcher.until(lambda view: view.graph_changed is not None)
     assert view.graph_changed == ()
@@ -192,7 +192,7 @@ async def test_files_that_a_graph_file_names_are_followed(desk: Desk, tmp_path: 
     (tmp_path / "shape.json").write_text('{"type": "string"}')
     (tmp_path / "g.toml").write_text(TOML)
     desk.file = tmp_path / "g.toml"
-    watcher = await desk.begun()
+    watcher = await desk.started()
     (tmp_path / "shape.json").write_text('{"type": "string", "maxLength": 9}')
     await watcher.until(lambda view: view.graph_changed is not None)
     await watcher.driver.execute(ReloadGraph())

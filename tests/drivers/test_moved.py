@@ -202,11 +202,11 @@ async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(
 async def test_a_driver_that_closes_while_a_deadline_is_applied_leaves_nothing_behind(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, given_up = asyncio.Event(), []
+    started, given_up = asyncio.Event(), []
     loop = asyncio.get_running_loop()
 
     async def never(_driver: LocalDriver) -> None:
-        loop.call_soon_threadsafe(begun.set)
+        loop.call_soon_threadsafe(started.set)
         try:
             await asyncio.Event().wait()
         finally:
@@ -218,7 +218,7 @@ async def test_a_driver_that_closes_while_a_deadline_is_applied_leaves_nothing_b
     runner.invoke({}, thread_id="t")
     watcher = await bench.watch(runner)
     async with asyncio.timeout(PATIENCE):
-        await begun.wait()
+        await started.wait()
     await watcher.driver.close()
     assert given_up == [True]
     assert runner.open("t").cursor.pending

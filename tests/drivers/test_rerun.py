@@ -66,7 +66,7 @@ class Bench(SavedGraph):
 
     async def ran(self) -> Watcher:
         """A thread that ran to its end: collect, score, merge, twice."""
-        watcher = await self.begun()
+        watcher = await self.started()
         await watcher.run()
         return watcher
 

@@ -127,11 +127,11 @@ class Held(MemoryCheckpointer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun, self.can_continue, self.closed = threading.Event(), threading.Event(), False
+        self.started, self.can_continue, self.closed = threading.Event(), threading.Event(), False
 
     def _hold(self) -> None:
         assert not self.closed
-        self.begun.set()
+        self.started.set()
         assert self.can_continue.wait(60)
         assert not self.closed
 
@@ -159,7 +159,7 @@ async def test_a_hub_that_is_closed_lets_the_batch_at_hand_end_and_says_how_far_
     hub = LocalHub(store, lambda info: runner)
     plan = await hub.plan_deletion(["a", "b"])
     deleting = asyncio.create_task(hub.delete(plan, actor="ann", note=None, tell=always))
-    await asyncio.to_thread(store.begun.wait, 60)
+    await asyncio.to_thread(store.started.wait, 60)
     if gives_up:  # as a screen does that is taken away
         deleting.cancel()
         await asyncio.wait([deleting])
@@ -177,7 +177,7 @@ async def test_a_hub_that_is_closed_waits_for_a_vacuum() -> None:
     store = Held()
     hub = LocalHub(store, lambda info: counter(store))
     vacuum = asyncio.create_task(hub.vacuum())
-    await asyncio.to_thread(store.begun.wait, 60)
+    await asyncio.to_thread(store.started.wait, 60)
     closing = asyncio.create_task(hub.close())
     await asyncio.sleep(0)
     store.can_continue.set()

@@ -23,7 +23,7 @@ SLOW = """
 import pathlib, time
 from hitl_tui import END, START, Channel, StateGraph
 def slow(state):
-    pathlib.Path(__file__).with_name("begun").touch()
+    pathlib.Path(__file__).with_name("started").touch()
     for _ in range(600):
         if pathlib.Path(__file__).with_name("go").exists():
             break
@@ -43,7 +43,7 @@ def slow_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
     )
     try:
         until = time.monotonic() + 60
-        while not (folder / "begun").exists():
+        while not (folder / "started").exists():
             assert run.poll() is None
             assert time.monotonic() < until
             time.sleep(0.02)

@@ -154,7 +154,7 @@ def steps_of(home: Path, thread: str) -> tuple[int, str]:
         for moment in MOMENTS
     ],
 )
-def test_told_to_end(moment: str, number: signal.Signals, place: Path, isolated: Path) -> None:
+def test_a_stop_signal_ends_it(moment: str, number: signal.Signals, place: Path, isolated: Path) -> None:
     go_to, sentence, head = MOMENTS[moment]
     with start(place, "t") as terminal:
         restored = Restored(terminal)

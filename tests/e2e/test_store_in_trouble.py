@@ -51,8 +51,8 @@ def test_a_full_disk_and_on_screen(tmp_path: Path) -> None:
 
 def test_a_store_that_somebody_keeps_locked(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
-    begun = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
-    assert begun.returncode == 0
+    started = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
+    assert started.returncode == 0
     holder = sqlite3.connect(store, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     try:

@@ -15,7 +15,7 @@ pytestmark = spec("15")
 
 
 def looking(reducer: str, store: Checkpointer | None, **options: Any) -> tuple[GraphRunner, list[Any]]:
-    """Two nodes that each add two messages, and what each has found to have begun the run."""
+    """Two nodes that each add two messages, and what each has found to have started the run."""
     found: list[Any] = []
 
     def node(state: Any, config: Any) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def reason(lines: Lines, mutant: Lines) -> str:
                 return "a count of commits, or the time of the last one"
             standings = {(row["status"], row["reason"]) for row in (one, two)}
             if differ and differ <= {"status", "reason"} and standings <= UNDER_WAY:
-                return "under way, paused and not yet begun are the same"
+                return "under way, paused and not yet started are the same"
         if line != other and "snapshot" in before and "snapshot" not in after:
             return "a snapshot that nothing needs"
         if line != other and "cursor" not in before and canonical(before) == canonical(after):

@@ -212,14 +212,14 @@ class TestManyOfAFilesStore:
 
         late = [Thread(target=write, args=(writer,)) for writer in (gone, stays)]
 
-        def begun(*given: Any) -> None:
+        def started(*given: Any) -> None:
             begin(*given)
             if not any(thread.ident for thread in late):
                 for thread in late:
                     thread.start()
 
         begin = files_deletion.begin
-        monkeypatch.setattr(files_deletion, "begin", begun)
+        monkeypatch.setattr(files_deletion, "begin", started)
         files.delete(deletion(files, "gone", force=True))
         for thread in late:
             thread.join(60)

@@ -10,7 +10,7 @@ from pyte.screens import Char, wcwidth
 
 LEAVE_ALTERNATE = b"\x1b[?1049l"
 _COLOUR = re.compile(rb"\x1b\[[0-9;:]*m")
-_BEGUN = re.compile(rb"\x1b(\[[0-9;:?]*)?\Z")
+_STARTED = re.compile(rb"\x1b(\[[0-9;:?]*)?\Z")
 """A sequence whose end comes with the next bytes."""
 
 
@@ -61,7 +61,7 @@ class Emulator:
     def feed(self, data: bytes) -> None:
         """Paint; pyte knows no alternate screen, so leaving it leaves an empty one."""
         data = self._begun + data
-        cut = _BEGUN.search(data)
+        cut = _STARTED.search(data)
         self._begun = cut[0] if cut else b""
         *screens, last = _COLOUR.sub(b"", data[: cut.start()] if cut else data).split(LEAVE_ALTERNATE)
         for part in screens:

@@ -384,9 +384,9 @@ async def fuzz(
     until = time.monotonic() + seconds
     for place, screen in enumerate(screens):
         share = time.monotonic() + (until - time.monotonic()) / (len(screens) - place)
-        known, begun = len(fuzzer.found), fuzzer.sent
+        known, started = len(fuzzer.found), fuzzer.sent
         await fuzzer.run(screen, inputs, share)
-        says(f"{screen}: {fuzzer.sent - begun} inputs, {fuzzer.apps} apps, {fuzzer.decisions} decisions")
+        says(f"{screen}: {fuzzer.sent - started} inputs, {fuzzer.apps} apps, {fuzzer.decisions} decisions")
         for found in fuzzer.found[known:]:
             says(f"FOUND on {found.screen}: {found.what}\n    after {' '.join(found.inputs)}")
     return fuzzer

@@ -128,12 +128,12 @@ def moments(argv: Sequence[str], root: Path, cwd: Path) -> Iterator[tuple[str, D
 
 def _whole(lines: Iterator[str]) -> Iterator[str]:
     """The calls of a trace, each in the place where it returned."""
-    begun: dict[str, str] = {}
+    started: dict[str, str] = {}
     for line in lines:
         if part := _UNFINISHED.match(line):
-            begun[part[1]] = part[2]
+            started[part[1]] = part[2]
         elif part := _RESUMED.match(line):
-            yield f"{part[1]} {begun.pop(part[1])}{part[2]}"
+            yield f"{part[1]} {started.pop(part[1])}{part[2]}"
         else:
             yield line
 

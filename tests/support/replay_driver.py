@@ -237,7 +237,7 @@ class ReplayDriver:
         return found
 
     async def context_fields(self) -> tuple[ContextField, ...]:
-        """A thread of a tape has begun."""
+        """A thread of a tape has started."""
         return ()
 
     async def agents(self) -> tuple[AgentInfo, ...]:

@@ -149,7 +149,7 @@ class Thread:
         self.graphs, self.steps, self.entries, self.named, self.stage = [], [], [], set(), 0
         self.digests, self.written, self.texts = {}, set(), {}
 
-    def begun(self, links, column, number):
+    def started(self, links, column, number):
         """Links with those that the parts add which begin after a step (0) or a decision (2)."""
         for start, part in zip(self.starts, self.past, strict=False):
             links = [*links, sha(links[-1], raw(part[4]))] if start[column] == number else links
@@ -220,14 +220,14 @@ class Thread:
 
     def end(self, given):
         """The last line: check all of the thread."""
-        cursor, links, inputs, n = row(given, CURSOR), self.begun([b""], 2, 0), {}, 0
-        self.after, self.decided, self.complete = {-1: self.begun([b""], 0, -1)}, {0: links}, False
+        cursor, links, inputs, n = row(given, CURSOR), self.started([b""], 2, 0), {}, 0
+        self.after, self.decided, self.complete = {-1: self.started([b""], 0, -1)}, {0: links}, False
         self.anew = {e["decision"]["step"] for e in self.entries if e["decision"]["kind"] == "channels"}
         entries = [row(line["decision"], ENTRY) for line in self.entries]
         for n, entry in enumerate(entries, 1):
             check((entry["n"], entry["prev_hash"], entry["hash"]) == (n, links[-1], ledger_hash(entry)), f"entry {n}")
             self.check_writers([entry], 3, n)
-            links = self.begun([entry["hash"]], 2, n)
+            links = self.started([entry["hash"]], 2, n)
             self.decided[n] = links
             if entry["kind"] == "input":
                 inputs[entry["step"]] = entry["data"]
@@ -235,8 +235,8 @@ class Thread:
         seq, step, record, link = 0, None, *self.after[-1][-1:] * 2
         for number, line in enumerate(self.steps):
             seq, record, step = self.check_step(line, number, seq, record, link)
-            self.after[number] = self.begun([step["checkpoint_hash"]], 0, number)
-            record, link = self.begun([record], 0, number)[-1], self.after[number][-1]
+            self.after[number] = self.started([step["checkpoint_hash"]], 0, number)
+            record, link = self.started([record], 0, number)[-1], self.after[number][-1]
         counts = [len(self.steps) - 1, seq, n]
         check(written([cursor[c] for c in ("head", "last_seq", "ledger_n")]) == written(counts), "a count")
         check(self.past[-1][1:4] == counts and cursor["thread_id"] == self.info["thread_id"], "a count")

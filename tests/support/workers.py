@@ -82,7 +82,7 @@ class WorkerProcess:
 def worker(
     url: str, *graphs: str, options: tuple[str, ...] = (), below: Sequence[str] = ()
 ) -> Iterator[WorkerProcess]:
-    """A worker, which is killed at the end where it still runs; it has begun to take threads.
+    """A worker, which is killed at the end where it still runs; it has started to take threads.
 
     Args:
         below: the program that runs it.

@@ -134,7 +134,7 @@ async def test_a_terminal_that_goes_without_its_signal_ends_the_app(monkeypatch:
     monkeypatch.setattr("hitl_tui.ui.app.let_go_of_a_lost_terminal", lambda: None)
     async with card(reviewed) as (it, _):
         told: list[int] = []
-        monkeypatch.setattr(it.app, "told_to_end", told.append)
+        monkeypatch.setattr(it.app, "on_stop_signal", told.append)
         it.app.terminal_lost()
         await it.until(lambda: told == [signal.SIGHUP], "the end")
 

@@ -118,12 +118,12 @@ class Slow(MemoryCheckpointer):
     def __init__(self) -> None:
         super().__init__()
         self.deletions = 0
-        self.begun, self.can_continue = threading.Event(), threading.Event()
+        self.started, self.can_continue = threading.Event(), threading.Event()
 
     def delete(self, deletion: Deletion) -> list[LedgerEntry]:
         self.deletions += 1
         if self.deletions == 2:
-            self.begun.set()
+            self.started.set()
             assert self.can_continue.wait(60)
         return super().delete(deletion)
 
@@ -140,7 +140,7 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
         await it.press("m", "m", "m", "m", "m", "X")
         await it.shows("3 threads would be deleted")
         await it.press("d")
-        await it.until(store.begun.is_set, "the second")
+        await it.until(store.started.is_set, "the second")
         await it.shows("1 of 3 deleted", "deleting…", "esc Stop")
         await it.press("escape")
         await it.shows("stopping after these")
@@ -171,7 +171,7 @@ async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
         await it.press("m", "m", "m", "m", "m", "m", "X")
         await it.shows("5 threads would be deleted")
         await it.press("d")
-        await it.until(store.begun.is_set, "the second")
+        await it.until(store.started.is_set, "the second")
         await it.press("escape")
         await it.shows("stopping after these")
         store.can_continue.set()
@@ -193,7 +193,7 @@ async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
         await it.press("m", "m", "m", "m", "m", "X")
         await it.shows("3 threads would be deleted")
         await it.press("d")
-        await it.until(store.begun.is_set, "the second")
+        await it.until(store.started.is_set, "the second")
         await it.shows("1 of 3 deleted")
         await it.press(leaves_by)
         await it.shows("1 of 3 threads deleted; stopping after the current batch.")
@@ -220,7 +220,7 @@ async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
         await it.press("m", "m", "m", "m", "X")
         await it.shows("2 threads would be deleted")
         await it.press("d")
-        await it.until(store.begun.is_set, "the second")
+        await it.until(store.started.is_set, "the second")
         await it.press("ctrl+c")
         await it.shows("1 of 2 threads deleted")
         store.can_continue.set()

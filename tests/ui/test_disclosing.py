@@ -13,7 +13,7 @@ from tests.support.terminal import Terminal
 pytestmark = spec("8")
 
 
-def begun(sample: str) -> None:
+def started(sample: str) -> None:
     """A thread `t` of a sample, as far as it runs by itself."""
     call("run", str(SAMPLES / sample), "--headless", "--thread", "t")
 
@@ -25,7 +25,7 @@ def decisions() -> list[dict[str, Any]]:
 
 
 def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() -> None:
-    begun("webpage.py")
+    started("webpage.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.wait_for("tainted")
@@ -48,7 +48,7 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
 
 
 def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> None:
-    begun("webpage.py")
+    started("webpage.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("Y")
@@ -68,7 +68,7 @@ def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> No
 
 
 def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
-    begun("private.py")
+    started("private.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         assert "Ada L." not in terminal.wait_for("[private]")
         terminal.press("k", "k", "k")
@@ -84,7 +84,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
 
 
 def test_the_contract_of_the_node_is_a_page() -> None:
-    begun("webpage.py")
+    started("webpage.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("i")

@@ -39,7 +39,7 @@ async def shown(
     inputs: Mapping[str, Any] = {"log": ["in"]},
     thread: str = "t",
 ) -> AsyncIterator[Screen]:
-    """The app on a begun thread of a graph of LangGraph."""
+    """The app on a started thread of a graph of LangGraph."""
     hub = LangGraphHub(graph, open_store("memory:"), name="graph", source={"graph": "app.py"})
     driver = await hub.begin(thread, "ann")
     await driver.execute(Start(inputs))

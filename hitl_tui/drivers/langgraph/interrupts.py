@@ -103,8 +103,8 @@ def asked_by(saved: Saved, whole: Collection[str] = ()) -> tuple[AskedInterrupt,
         path = branch_path(tasks, place)
         below = dict(_below(task, path or task.name))
         inner = inside(task)
-        told_inside = inner is not None and (bool(inner.tasks) or task.name in whole)
-        own = () if told_inside else [(_identity(each, task), each) for each in task.interrupts]
+        is_asked_inside = inner is not None and (bool(inner.tasks) or task.name in whole)
+        own = () if is_asked_inside else [(_identity(each, task), each) for each in task.interrupts]
         for identity, interrupt in (*own, *((name, each) for name, (_, each) in below.items())):
             where = below[identity][0] if identity in below else path
             digits = payload_hash(interrupt.value)

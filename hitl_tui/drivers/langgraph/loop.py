@@ -128,7 +128,7 @@ class Superstep:
         self._pinned = pinned
         self._given = given
         self._single = single
-        self.begun: Saved | None = None
+        self.first_saved: Saved | None = None
         """The checkpoint that it began with."""
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
@@ -195,7 +195,7 @@ class Superstep:
         if self.before is None:
             if not self._follows(saved):
                 raise Moved(saved.parent if saved.source == "input" else saved.id)
-            self.before = self.begun = saved
+            self.before = self.first_saved = saved
             if self._given is not None:
                 self.after.append((None, saved))
             self.leaf = saved.id
@@ -208,10 +208,10 @@ class Superstep:
         Args:
             known: a checkpoint that was read from the checkpointer already.
         """
-        if not self.after or self.begun is None:
+        if not self.after or self.first_saved is None:
             return []
-        begun = [] if known is not None and known.id == self.begun.id else [self.begun.id]
-        return list(dict.fromkeys([*begun, *(saved.id for _, saved in self.after)]))
+        first = [] if known is not None and known.id == self.first_saved.id else [self.first_saved.id]
+        return list(dict.fromkeys([*first, *(saved.id for _, saved in self.after)]))
 
     def take_saved(self, read: Mapping[str, Saved | None]) -> None:
         """Replace the values of its checkpoints by the saved ones: nodes may have changed those streamed.
@@ -527,7 +527,7 @@ class PregelLoop:
         session = self.session
         self._task = asyncio.current_task()
         session.stops = self._stops
-        begun = idle = False
+        has_started = idle = False
         code = 0
         try:
             with session.writing(self._resumed_cursor()) as taken, session.keeping_lease():
@@ -535,7 +535,7 @@ class PregelLoop:
                     if taken or self._may_begin():
                         self._guard = self._answers_given()
                         command = None if taken else await self._begin()
-                        begun = True
+                        has_started = True
                         session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
                         while self._goes_on(first):
@@ -546,7 +546,7 @@ class PregelLoop:
                             first, command, self._guard = False, None, None
                             self._due = self._stopped_after(node, before)
                             yield node
-                    idle = not begun
+                    idle = not has_started
                 except HitlError as error:
                     # No node has caused it: the run was refused, or somebody else has moved the thread.
                     code, session.notice = int(error.exit_code), str(error)
@@ -557,11 +557,11 @@ class PregelLoop:
                         session.commit_cursor(replace(session.cursor, status="waiting", reason="paused"))
         finally:
             session.stops = None
-            if begun and self._owners is not None:
+            if has_started and self._owners is not None:
                 await self._owners.settle()
             if self.is_being_cancelled:
                 await await_cancel(session)
-            if begun or idle:
+            if has_started or idle:
                 session.emit(RunEnded(session.progress, code))
 
     async def take_input(self) -> None:
@@ -892,7 +892,7 @@ class PregelLoop:
             session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept), streamed=streamed))
 
     async def _tell_inside(self, leaf: Saved) -> None:
-        """Mirror the subgraphs that have begun, and report their progress."""
+        """Mirror the subgraphs that have started, and report their progress."""
         session, store = self.session, self._mirror.store
         node = place_of(leaf.next)
         for thread in (await self._mirror.sync_inside(session.thread_id, leaf)).values():

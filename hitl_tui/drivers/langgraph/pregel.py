@@ -359,7 +359,7 @@ class App:
             saved = await self.state(config_of(thread))
             return saved.id if saved else ""
         kinds = {kind.__name__ for kind in type(saver).__mro__}
-        begun = time.perf_counter()
+        started = time.perf_counter()
         if "InMemorySaver" in kinds:
             spaces = cast("Any", saver).storage.get(thread) or {}
             return str(max(spaces.get(self.ns) or ("",)))
@@ -373,7 +373,7 @@ class App:
             return _id_of(saver.get_tuple(config))
 
         newest = read() if self._reads_quickly else await self.call(read)
-        self._reads_quickly = time.perf_counter() - begun < _QUICK
+        self._reads_quickly = time.perf_counter() - started < _QUICK
         return newest
 
     async def saved(self, thread: str, checkpoint: str) -> Saved | None:
@@ -385,9 +385,9 @@ class App:
         def read() -> Saved | None:
             return saved_of(self.root.get_state(self._at(config)), single=self.single)
 
-        begun = time.perf_counter()
+        started = time.perf_counter()
         saved = read() if self._reads_quickly else await self.call(read)
-        self._reads_quickly = time.perf_counter() - begun < _QUICK
+        self._reads_quickly = time.perf_counter() - started < _QUICK
         return saved
 
     async def _writes(self, config: Config) -> list[tuple[str, str, Any]]:
@@ -485,7 +485,7 @@ class App:
             into: stop in each subgraph before its first node.
             options: of `Pregel.stream`, as `interrupt_after`.
         """
-        begun = time.perf_counter()
+        started = time.perf_counter()
         self._thread = str(config["configurable"]["thread_id"])
         self._at_work = threading.get_ident()
         try:
@@ -503,7 +503,7 @@ class App:
                 self._finish()
             except Dropped:  # it came before the run started
                 self._finish()
-            self.was_quick = time.perf_counter() - begun < _QUICK
+            self.was_quick = time.perf_counter() - started < _QUICK
 
     @contextmanager
     def _stopping(self, into: bool) -> Iterator[None]:

@@ -140,9 +140,11 @@ class ServerStore:
         """Do what `BaseStore.search` does."""
         from langgraph.store.base import Item
 
-        told = again_if_cut(lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset))
+        found = again_if_cut(
+            lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset)
+        )
         names = ("value", "key", "namespace", "created_at", "updated_at")  # aegra reports no times
-        return [Item(**{name: item.get(name) for name in names}) for item in told["items"]]
+        return [Item(**{name: item.get(name) for name in names}) for item in found["items"]]
 
 
 class _Edge(NamedTuple):
@@ -467,10 +469,10 @@ class ServerGraph:
             if isinstance(values, Command):
                 at = update_on_route(self._client, place["thread_id"], values, as_node)
                 return {"configurable": dict(at)}
-            told = self._client.threads.update_state(
+            saved = self._client.threads.update_state(
                 place["thread_id"], values, as_node=as_node, checkpoint=place
             )
-        return {"configurable": dict(told["checkpoint"])}
+        return {"configurable": dict(saved["checkpoint"])}
 
     def trial(self, config: Any, inner: Any) -> ServerTrial:
         """Return a trial of edits of a checkpoint: a copy of its thread, which is deleted at the end.
@@ -613,5 +615,5 @@ def _asked(url: str, ask: Callable[[], R]) -> R:
     except ServerRefused as error:
         raise ServerRefused(f"{url}: {error.message}", error.hint, error.status) from None
     except Exception as error:  # the SDK may raise anything for a reply of another shape
-        told = f"{url} answers as no Agent Server does: {type(error).__name__}: {error}"
-        raise ServerRefused(told, "is it a LangGraph server?", 0) from None
+        message = f"{url} answers as no Agent Server does: {type(error).__name__}: {error}"
+        raise ServerRefused(message, "is it a LangGraph server?", 0) from None

@@ -193,7 +193,7 @@ class GateTrace:
         self._ran: tuple[str, int, int] | None = None
         self._known = True
         # The first step of the invocation, the number of decisions before it, and whether all since is known.
-        self._first, self._begun, self._whole = 0, 0, True
+        self._first, self._n_before, self._whole = 0, 0, True
         # The newest step of each node.
         self._ran_at: dict[str, int] = {}
         # The hashes of the channels now, and at each answer since the last node ran.
@@ -222,7 +222,7 @@ class GateTrace:
                 for known in (self._hashes, *self._answered.values()):
                     known.setdefault(record.channel, record.previous_hash)
         if self._point is None or point.invocation != self._point.invocation:
-            self._first, self._begun, self._whole = (
+            self._first, self._n_before, self._whole = (
                 point.step,
                 before,
                 self._point is not None or point.step == 0,
@@ -279,7 +279,7 @@ class GateTrace:
         for gate, inside in guards_of(graph, as_node):
             question = _Question.of_gate(gate, graph.node(gate.node))
             if not inside:
-                yield from self._unanswered(question, self._begun, n)
+                yield from self._unanswered(question, self._n_before, n)
             elif not self._ran_after(inside, self._first - 1):
                 yield GateFinding(None, "answer", question.expected, None)
         last, came = self._ran[:2] if self._ran else ("", self._since)

@@ -192,18 +192,18 @@ class _Check:
         seam = whole.entry
         assert seam is not None
         with ExitStack() as stack:
-            begun_checks = (
+            parallel_checks = (
                 stack.enter_context(processes.checks(tasks, self._report_progress)) if processes else None
             )
             for index, task in enumerate(tasks):
-                report = begun_checks.result(index) if begun_checks else None
+                report = parallel_checks.result(index) if parallel_checks else None
                 if report is None or not report.follows(seam):
                     report = check_range(
                         self.store,
                         replace(task, entry=seam),
                         channels=strict,
                         gates=gates,
-                        watch=begun_checks.report_progress if begun_checks else self._report_progress,
+                        watch=parallel_checks.report_progress if parallel_checks else self._report_progress,
                     )
                 yield report
                 seam = report.end_after(seam)

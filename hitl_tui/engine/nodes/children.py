@@ -74,8 +74,8 @@ def descendants(
         with_left: also threads that it has started and that no step names.
     """
     children: dict[str, ChildThread] = {}
-    begun = _threads_of_steps(store, cursor) if steps is None else reversed(steps)
-    for thread_id, step, needed in (*((*pair, True) for pair in begun), *_waited_for(cursor)):
+    of_steps = _threads_of_steps(store, cursor) if steps is None else reversed(steps)
+    for thread_id, step, needed in (*((*pair, True) for pair in of_steps), *_waited_for(cursor)):
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
     for thread_id in store.inner_names(cursor.thread_id) if with_left else ():
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))

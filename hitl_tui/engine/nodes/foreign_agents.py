@@ -170,10 +170,8 @@ class _Call:
                 yield piece
             is_whole = True
         finally:
-            if not self._within.yes:
-                use = self._count("".join(map(str, said)), started)
-                if is_whole and self._are_recorded(said):
-                    self._activity.record_sync(self._key, {"pieces": said, "awaited": False}, uses=[use])
+            if (use := self._count_stream(said, started)) and is_whole and self._are_recorded(said):
+                self._activity.record_sync(self._key, {"pieces": said, "awaited": False}, uses=[use])
 
     async def _later_pieces(self, pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
         started, said = time.monotonic_ns(), list[Any]()
@@ -188,17 +186,19 @@ class _Call:
                 yield piece
             is_whole = True
         finally:
-            if not self._within.yes:
-                use = self._count("".join(map(str, said)), started)
-                if is_whole and self._are_recorded(said):
-                    await self._activity.record(self._key, {"pieces": said, "awaited": True}, uses=[use])
+            if (use := self._count_stream(said, started)) and is_whole and self._are_recorded(said):
+                await self._activity.record(self._key, {"pieces": said, "awaited": True}, uses=[use])
+
+    def _count_stream(self, said: Sequence[Any], started: int) -> ModelUse | None:
+        """Count what a stream used; None if agents of ours were asked inside, which count it themselves."""
+        return None if self._within.yes else self._count("".join(map(str, said)), started)
 
     def _are_recorded(self, said: Sequence[Any]) -> bool:
         return self._is_known and all(type(piece) is str for piece in said)
 
 
 def _same_again(kept: Any) -> Any:
-    """What a completed call gave, as the method gives it: a text, or an iterator over its pieces."""
+    """Return the result of a completed call as the method returns it: a text, or an iterator over pieces."""
     if not isinstance(kept, dict):
         return kept
     return _later(kept["pieces"]) if kept["awaited"] else iter(kept["pieces"])

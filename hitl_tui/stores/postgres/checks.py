@@ -223,7 +223,7 @@ def _queue_checks(db: Connection) -> Iterator[Check]:
     there, queued, stuck = _row(db, _AT_WORK)
     words = f"{there} at work, {queued} threads in the queue"
     if stuck:
-        words += f", {stuck} begun by workers that have gone"
+        words += f", {stuck} started by workers that are gone"
     yield Check(
         "workers", words, ok=bool(there or not (queued or stuck)),
         hint="begin one: hitl-tui worker --graph GRAPH",

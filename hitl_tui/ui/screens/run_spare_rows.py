@@ -178,10 +178,10 @@ class SpareRows:
         for point, text in await session.streams_before(step, max(room // 3, 0)):
             written = GrowingText(stream.scrollable_content_region.width)
             written.append(text.rstrip("\n"))
-            told = [step_title(point), *((Span(row),) for row in written.rows), ()]
-            if len(rows) + len(told) > room:
+            block = [step_title(point), *((Span(row),) for row in written.rows), ()]
+            if len(rows) + len(block) > room:
                 break
-            rows += told
+            rows += block
         changes = await session.changes_before(step + 1, max(room - len(rows), 0) // 3)
         changed = _before(changes, room - len(rows))
         return (*rows, *changed[1:], *changed[:1])
@@ -235,8 +235,8 @@ def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -
     """As many steps as there is room for, whole."""
     rows: list[Line] = []
     for point, lines in changes:
-        told = [(), step_title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
-        if len(rows) + len(told) > room:
+        block = [(), step_title(point), *(lines or [(Span("no channel was changed", "dim"),)])]
+        if len(rows) + len(block) > room:
             break
-        rows += told
+        rows += block
     return tuple(rows)

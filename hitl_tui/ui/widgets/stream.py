@@ -151,7 +151,7 @@ class StreamPane(TextView):
 
 def _about(stream: StreamView) -> Line:
     if not stream.serial:
-        return (Span("output of the running node appears here", "dim"),)
+        return (Span("the node's output appears here", "dim"),)
     facts = [tokens(stream.tokens_in + stream.tokens_out)] if stream.calls else []
     if stream.cost:
         facts.append(cost(stream.cost))

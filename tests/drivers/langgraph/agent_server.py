@@ -33,7 +33,7 @@ class State(TypedDict):
 
 def wait(state):
     place = pathlib.Path(state["place"])
-    (place / "begun").touch()
+    (place / "started").touch()
     end = time.monotonic() + 120
     while not (place / "go").exists() and time.monotonic() < end:
         time.sleep(0.05)
@@ -46,7 +46,7 @@ builder.add_edge(START, "wait")
 builder.add_edge("wait", "after")
 graph = builder.compile()
 """
-"""A graph whose first node says that it has begun, and waits until it may go on."""
+"""A graph whose first node says that it has started, and waits until it may go on."""
 
 
 TEAM = """

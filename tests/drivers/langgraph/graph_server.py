@@ -35,7 +35,7 @@ class GraphServer(ThreadingHTTPServer):
     Attributes:
         interrupted: the threads that a run has left waiting: no other one takes a `resume`.
         asked: the method and the path of each request.
-        runs: what each run was begun with.
+        runs: what each run was started with.
         most: the most states that a page of a history has.
         items: of its store.
         open_runs: what it says runs in each thread; aegra rolls none back.

@@ -44,7 +44,7 @@ def store(server: GraphServer) -> tuple[str, str]:
     return "--store", f"langgraph+{server.url}#g"
 
 
-def begun(app: App, server: GraphServer, given: str = 'items=["in"]') -> str:
+def started(app: App, server: GraphServer, given: str = 'items=["in"]') -> str:
     """A thread that was run up to its question."""
     done = app.expect(3, "run", "--server", server.url, "--headless", "--json", "--input", given)
     return str(done.document["thread"])
@@ -57,7 +57,7 @@ def request(app: App, server: GraphServer, thread: str) -> str:
 
 @pytest.mark.slow
 def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, app: App) -> None:
-    thread = begun(app, aegra)
+    thread = started(app, aegra)
     assert thread in app.expect(0, "threads", "--server", aegra.url).out
     asked = request(app, aegra, thread)
     app.expect(0, "answer", thread, asked, "yes", "--step", "2", "--note", "fine", *store(aegra))
@@ -71,7 +71,7 @@ def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, ap
 
 @pytest.mark.slow
 def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphServer, app: App) -> None:
-    thread = begun(app, aegra)
+    thread = started(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.runs.clear()
     app.expect(3, "resume", "f", "--headless", *store(aegra))
@@ -83,7 +83,7 @@ def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphSer
 
 @pytest.mark.slow
 def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: GraphServer, app: App) -> None:
-    thread = begun(app, aegra)
+    thread = started(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.interrupted.clear()
     refused = app.expect(1, "resume", "f", "--headless", *store(aegra))
@@ -95,7 +95,7 @@ def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Grap
 
 @pytest.mark.slow
 def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) -> None:
-    thread = begun(app, aegra)
+    thread = started(app, aegra)
     runs = len(aegra.runs)
     assert "stops a run nowhere" in app.expect(2, "step", thread, *store(aegra)).err
     assert "copies no thread" in app.expect(2, "update-state", thread, "n=2", *store(aegra)).err
@@ -106,7 +106,7 @@ def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) ->
 
 @pytest.mark.slow
 def test_a_run_that_it_does_not_roll_back_is_left_alone_in_words(aegra: GraphServer, app: App) -> None:
-    thread = begun(app, aegra)
+    thread = started(app, aegra)
     aegra.open_runs.append({"run_id": "r", "status": "running"})
     assert "--on-busy" in app.expect(4, "resume", thread, "--headless", *store(aegra)).err
     given = ("resume", thread, "--headless", "--on-busy", "rollback")
@@ -148,7 +148,7 @@ def test_a_history_is_read_to_its_end_or_said_to_be_too_long(
 
 @pytest.mark.slow
 def test_a_subgraph_is_looked_into(with_team: GraphServer, app: App) -> None:
-    thread = begun(app, with_team, "draft=x")
+    thread = started(app, with_team, "draft=x")
     inside = app.expect(0, "show", thread, "--json", *store(with_team)).document["unfinished"]["thread"]
     assert app.expect(0, "show", inside, "--json", *store(with_team)).document["state"]["log"] == ["gather"]
     assert any("checkpoint_ns=team" in asked for asked in with_team.asked)

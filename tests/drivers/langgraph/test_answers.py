@@ -20,7 +20,7 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 FINE = {"approved": True, "why": "fine"}
 
 
-async def begun(hubs: Hubs, app: Any, mirror: str = "memory:") -> Watcher:
+async def started(hubs: Hubs, app: Any, mirror: str = "memory:") -> Watcher:
     """A thread run to its first questions."""
     watcher = await hubs.watch(app, mirror=mirror)
     await watcher.driver.execute(Start({"log": []}, actor="ann"))
@@ -40,7 +40,7 @@ def kinds(watcher: Watcher) -> list[str]:
 
 async def test_several_questions_wait_and_are_answered_one_by_one(saver: Any, hubs: Hubs) -> None:
     ran: list[str] = []
-    watcher = await begun(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
     assert [each.title for each in watcher.view.progress.pending] == ["is it legal?", "is it good style?"]
     await answer(watcher, "legal", "yes")
     ran.clear()
@@ -58,7 +58,7 @@ async def test_several_questions_wait_and_are_answered_one_by_one(saver: Any, hu
 
 async def test_answers_gathered_before_a_run_are_handed_over_at_once(saver: Any, hubs: Hubs) -> None:
     ran: list[str] = []
-    watcher = await begun(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
     ran.clear()
     await answer(watcher, "legal", "yes")
     await answer(watcher, "style", FINE)
@@ -67,7 +67,7 @@ async def test_answers_gathered_before_a_run_are_handed_over_at_once(saver: Any,
 
 
 async def test_what_runs_again_is_told_before_the_answer(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, graphs.two_reviews([]).compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.two_reviews([]).compile(checkpointer=saver))
     repeats = (await watcher.driver.preview(Run())).repeats
     assert repeats is not None
     assert [each.node for each in repeats.nodes] == ["legal", "style"]
@@ -80,7 +80,7 @@ async def test_what_runs_again_is_told_before_the_answer(saver: Any, hubs: Hubs)
 @pytest.mark.skipif(not graphs.HAS_SCHEMAS, reason="this LangGraph knows no response_schema")
 async def test_an_answer_that_the_schema_refuses_never_reaches_the_graph(saver: Any, hubs: Hubs) -> None:
     ran: list[str] = []
-    watcher = await begun(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.two_reviews(ran).compile(checkpointer=saver))
     ran.clear()
     with pytest.raises(AnswerRefused, match="approved"):
         await answer(watcher, "style", {"why": "no"})
@@ -90,7 +90,7 @@ async def test_an_answer_that_the_schema_refuses_never_reaches_the_graph(saver: 
 
 @pytest.mark.skipif(not graphs.HAS_SCHEMAS, reason="this LangGraph knows no response_schema")
 async def test_what_the_graph_refuses_stays_open_with_its_words(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, graphs.picky().compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.picky().compile(checkpointer=saver))
     (request,) = watcher.view.progress.pending
     await answer(watcher, "ask", {"size": 7})
     await watcher.run()
@@ -108,7 +108,7 @@ async def test_who_edited_elsewhere_withdraws_the_question_and_the_answer_is_ref
     saver: Any, hubs: Hubs
 ) -> None:
     app = graphs.team_of([]).compile(checkpointer=saver)
-    watcher = await begun(hubs, app, "mirror.db")
+    watcher = await started(hubs, app, "mirror.db")
     await answer(watcher, "team", "yes")
     app.update_state(CONFIG, {"draft": "edited elsewhere"}, as_node="before")
     await hubs.close()
@@ -124,7 +124,7 @@ async def test_who_edited_elsewhere_withdraws_the_question_and_the_answer_is_ref
 
 
 async def test_a_fan_out_asks_for_each_item_by_its_branch(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, graphs.fan_out([]).compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.fan_out([]).compile(checkpointer=saver))
     requests = watcher.view.progress.pending
     assert [each.path for each in requests] == ["look[0]", "look[1]", "look[2]"]
     for request in requests:
@@ -143,7 +143,7 @@ async def test_a_fan_out_asks_for_each_item_by_its_branch(saver: Any, hubs: Hubs
 async def test_a_stop_that_was_compiled_in_is_passed_by_going_on(
     saver: Any, hubs: Hubs, compiled: dict[str, Any], title: str
 ) -> None:
-    watcher = await begun(hubs, graphs.routed([]).compile(checkpointer=saver, **compiled))
+    watcher = await started(hubs, graphs.routed([]).compile(checkpointer=saver, **compiled))
     (request,) = (await watcher.check()).progress.pending
     assert (request.title, request.breakpoint) == (title, True)
     await watcher.step()
@@ -160,7 +160,7 @@ async def test_a_stop_made_elsewhere_is_seen_when_the_thread_is_opened(saver: An
 
 
 async def test_a_node_that_asks_twice_gets_each_answer_once(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, graphs.asks_twice().compile(checkpointer=saver))
+    watcher = await started(hubs, graphs.asks_twice().compile(checkpointer=saver))
     await answer(watcher, "ask", "ann")
     await watcher.run()
     assert (await watcher.check()).progress.status == "waiting"
@@ -198,7 +198,7 @@ async def test_an_answer_is_not_handed_to_an_interrupt_that_asks_something_else_
     saver: Any, hubs: Hubs
 ) -> None:
     amounts, paid, app = pays(saver)
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     await answer(watcher, "pay", "yes")
     amounts[0] = 10000
     await answer_legal_elsewhere(app)
@@ -214,7 +214,7 @@ async def test_a_card_that_was_read_before_the_question_changed_answers_nothing(
     saver: Any, hubs: Hubs
 ) -> None:
     amounts, paid, app = pays(saver)
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     (card,) = [each for each in watcher.view.progress.pending if each.node == "pay"]
     amounts[0] = 10000
     await answer_legal_elsewhere(app)

@@ -19,7 +19,7 @@ from tests.engine.audit.test_gates_answered import forge
 from tests.support.watching import Watcher
 
 
-async def begun(hubs: Hubs, app: Any) -> Watcher:
+async def started(hubs: Hubs, app: Any) -> Watcher:
     watcher = await hubs.watch(app)
     await watcher.driver.execute(Start({"log": []}, actor="ann"))
     await watcher.run()
@@ -58,7 +58,7 @@ async def test_a_node_that_asks_something_else_when_it_runs_again_does_not_get_t
 ) -> None:
     names = ["a.txt"]
     deleted, app = asks_of(saver, names, awaited=awaited)
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     names[:] = ["b.txt"]
     asked = await answer(watcher, "yes")
     assert deleted == []
@@ -79,7 +79,7 @@ async def test_each_question_of_a_node_gets_its_own_answer_in_whatever_order_the
 ) -> None:
     names = ["a", "b", "c"]
     _deleted, app = asks_of(saver, names)
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     await answer(watcher, "yes", "Delete a?")
     names[:] = ["b", "c", "a"]
     assert (await answer(watcher, "no", "Delete b?")).title == "Delete c?"
@@ -93,7 +93,7 @@ async def test_an_earlier_question_that_has_changed_is_asked_before_the_later_on
 ) -> None:
     names = ["a", "b"]
     _deleted, app = asks_of(saver, names)
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     await answer(watcher, "yes", "Delete a?")
     names[:] = ["a2", "b"]
     assert (await answer(watcher, "no", "Delete b?")).title == "Delete a2?"
@@ -103,7 +103,7 @@ async def test_an_earlier_question_that_has_changed_is_asked_before_the_later_on
 
 async def test_the_same_question_twice_takes_two_answers(saver: Any, hubs: Hubs) -> None:
     _deleted, app = asks_of(saver, ["a", "a"])
-    watcher = await begun(hubs, app)
+    watcher = await started(hubs, app)
     await answer(watcher, "first")
     assert await answer(watcher, "second") is None
     assert watcher.view.values["log"] == ["a: first", "a: second"]
@@ -121,13 +121,13 @@ def stamped(saver: Any, binds: tuple[str, ...]) -> Any:
 
 
 async def test_a_payload_names_the_parts_that_count(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, stamped(saver, ("question", "amount")))
+    watcher = await started(hubs, stamped(saver, ("question", "amount")))
     assert await answer(watcher, "yes") is None
     assert watcher.view.values["log"] == ["yes"]
 
 
 async def test_a_question_that_never_is_the_same_twice_says_how_to_mend_it(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, stamped(saver, ()))
+    watcher = await started(hubs, stamped(saver, ()))
     await answer(watcher, "yes")
     asked = await answer(watcher, "yes")
     assert "because of number, which differs each time" in asked.notes[-1]
@@ -140,7 +140,7 @@ async def test_a_question_asked_anew_after_an_edit_says_what_it_asked_before(sav
         return {"log": [f"paid {amount}: {interrupt({'question': 'Pay?', 'amount': amount})}"]}
 
     graph = StateGraph(graphs.State).add_node("pay", pay).add_edge(START, "pay")
-    watcher = await begun(hubs, graph.compile(checkpointer=saver))
+    watcher = await started(hubs, graph.compile(checkpointer=saver))
     (request,) = (await watcher.check()).progress.pending
     await watcher.driver.execute(Answer(request.id, "yes", request.step, "ann"))
     await watcher.driver.execute(UpdateState({"log": ["x"] * 9}, expected_step=request.step, actor="eve"))
@@ -157,7 +157,7 @@ async def test_a_node_asked_in_a_later_round_says_nothing_of_the_round_before(sa
 
     graph = StateGraph(graphs.State).add_node("ask", ask).add_edge(START, "ask")
     graph.add_conditional_edges("ask", lambda state: "ask" if len(state["log"]) < 2 else "__end__")
-    watcher = await begun(hubs, graph.compile(checkpointer=saver))
+    watcher = await started(hubs, graph.compile(checkpointer=saver))
     asked = await answer(watcher, "one")
     assert (asked.title, asked.notes) == ("round 1?", ())
 
@@ -165,7 +165,7 @@ async def test_a_node_asked_in_a_later_round_says_nothing_of_the_round_before(sa
 async def test_a_strict_check_finds_answers_to_something_else(
     hubs: Hubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watcher = await begun(hubs, graphs.two_reviews([]).compile(checkpointer=InMemorySaver()))
+    watcher = await started(hubs, graphs.two_reviews([]).compile(checkpointer=InMemorySaver()))
     hashes = [bytes.fromhex(each.request_hash[7:]) for each in watcher.view.progress.pending]
 
     def swapped(entry: LedgerEntry) -> LedgerEntry:
@@ -185,7 +185,7 @@ async def test_a_strict_check_finds_answers_to_something_else(
 
 
 async def test_a_strict_check_finds_nothing_where_several_nodes_ran_at_once(hubs: Hubs) -> None:
-    watcher = await begun(hubs, graphs.two_reviews([]).compile(checkpointer=InMemorySaver()))
+    watcher = await started(hubs, graphs.two_reviews([]).compile(checkpointer=InMemorySaver()))
     for node, value in (("legal", "yes"), ("style", {"approved": True, "why": "fine"})):
         (request,) = [each for each in watcher.view.progress.pending if each.node == node]
         await watcher.driver.execute(Answer(request.id, value, request.step, "ann"))
@@ -206,7 +206,7 @@ async def test_two_nodes_that_raise_interrupts_in_one_step_are_asked_about_apart
 
     graph = StateGraph(graphs.State).add_node("a", raising("a")).add_node("b", raising("b"))
     graph.add_edge(START, "a").add_edge(START, "b")
-    watcher = await begun(hubs, graph.compile(checkpointer=InMemorySaver()))
+    watcher = await started(hubs, graph.compile(checkpointer=InMemorySaver()))
     first, second = (await watcher.check()).progress.pending
     assert [first.title, second.title] == ["a waits", "b waits"]
     assert first.id != second.id

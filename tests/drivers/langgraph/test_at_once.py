@@ -25,11 +25,11 @@ class Held:
     """A graph of two nodes, the first of which waits in each thread until it is let go."""
 
     def __init__(self) -> None:
-        self.begun = {name: threading.Event() for name in ("a", "b")}
+        self.started = {name: threading.Event() for name in ("a", "b")}
         self.go = {name: threading.Event() for name in ("a", "b")}
 
     def first(self, state: Words) -> dict[str, Any]:
-        self.begun[state["name"]].set()
+        self.started[state["name"]].set()
         self.go[state["name"]].wait(30)
         return {"log": ["first"]}
 
@@ -53,7 +53,7 @@ async def test_what_stops_one_run_stops_no_other(
     for name, watcher in threads.items():
         await watcher.driver.execute(Start({"name": name}))
         await watcher.driver.execute(Run())
-        assert await asyncio.to_thread(held.begun[name].wait, 30)
+        assert await asyncio.to_thread(held.started[name].wait, 30)
     await threads[stopped].driver.execute(command)
     for event in held.go.values():
         event.set()

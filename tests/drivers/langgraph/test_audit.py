@@ -106,7 +106,7 @@ async def test_a_thread_that_was_begun_anew_under_its_name_has_lost_all_that_was
         f"checkpoint {identity}" for identity in lost
     )
     lines = {relative.thread_id: relative for relative in await watcher.driver.family()}
-    assert set(lines) == {"t"}, "what was begun anew is no fork"
+    assert set(lines) == {"t"}, "what was started anew is no fork"
     hub = hubs.opened[0]
     assert await hub.mirror.sync("t")
     (anew,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
@@ -155,9 +155,9 @@ async def test_decisions_keep_the_checkpoints_that_they_are_about(saver: Any, hu
     await watcher.driver.execute(Start({"items": ["again"]}, actor="ann"))
     await watcher.driver.execute(Cancel(actor="ann", note="enough"))
     await watcher.look()
-    begun = origin(watcher, 5)
+    started = origin(watcher, 5)
     (cancelled,) = (entry for entry in watcher.view.ledger if entry.kind == "cancel")
-    assert cancelled.data == {"checkpoint": begun}
+    assert cancelled.data == {"checkpoint": started}
 
 
 async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(saver: Any, hubs: Hubs) -> None:

@@ -26,7 +26,7 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 async def stepped(hubs: Hubs, app: Any, steps: int = 1, mirror: str = "memory:") -> Watcher:
-    """A thread begun and taken some steps on."""
+    """A thread started and taken some steps on."""
     watcher = await hubs.watch(app, mirror=mirror)
     await watcher.driver.execute(Start({"log": []}, actor="ann"))
     for _ in range(steps):

@@ -47,7 +47,7 @@ def summing(saver: Any, ran: Ran, *, asks: bool = False) -> Any:
     return workflow
 
 
-async def begun(hubs: Hubs, graph: Any, given: dict[str, Any]) -> Watcher:
+async def started(hubs: Hubs, graph: Any, given: dict[str, Any]) -> Watcher:
     watcher = await hubs.watch(graph)
     await watcher.driver.execute(Start(given))
     await watcher.run()
@@ -56,7 +56,7 @@ async def begun(hubs: Hubs, graph: Any, given: dict[str, Any]) -> Watcher:
 
 
 async def test_a_step_is_shown_by_its_tasks_with_what_each_gave(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, summing(saver, []), {"n": 2})
+    watcher = await started(hubs, summing(saver, []), {"n": 2})
     view = watcher.view
     assert view.values == {"output": {"sum": 2, "name": "", "before": None}}
     assert [point.source for point in view.checkpoints] == ["input", "node"]
@@ -81,7 +81,7 @@ async def test_tasks_that_have_finished_are_not_run_again_for_an_answer_and_stay
     saver: Any, hubs: Hubs
 ) -> None:
     ran: Ran = []
-    watcher = await begun(hubs, summing(saver, ran, asks=True), {"n": 2})
+    watcher = await started(hubs, summing(saver, ran, asks=True), {"n": 2})
     (request,) = watcher.view.progress.pending
     assert (request.node, request.title) == ("workflow", "whose is it?")
     told = (await watcher.driver.preview(Run())).repeats
@@ -117,7 +117,7 @@ async def test_a_task_that_fails_is_named_and_those_that_finished_are_kept(saver
     def workflow(_given: Any) -> list[str]:
         return [good().result(), bad().result()]
 
-    watcher = await begun(hubs, workflow, {})
+    watcher = await started(hubs, workflow, {})
     ended = {event.outcome.path: event.outcome.status for event in watcher.told(BranchEnded)}
     assert ended == {"good[0]": "ok", "bad[0]": "failed"}
     error = watcher.view.progress.error
@@ -144,7 +144,7 @@ async def test_tasks_that_a_node_of_a_graph_calls_are_shown_beside_those_of_its_
     graph.add_node("right", lambda _state: {"b": 2})
     graph.add_edge(START, "left")
     graph.add_edge(START, "right")
-    watcher = await begun(hubs, graph.compile(checkpointer=saver), {"a": 0})
+    watcher = await started(hubs, graph.compile(checkpointer=saver), {"a": 0})
     step = watcher.view.checkpoints[-1]
     assert [each.path for each in step.branches] == ["left+right/left", "left+right/right", "one[0]"]
     assert watcher.view.values == {"a": 1, "b": 2}
@@ -186,7 +186,7 @@ async def test_an_entrypoint_gets_what_its_parameter_takes(
         return "done"
 
     workflow.__annotations__["topic"] = kind
-    watcher = await begun(hubs, entrypoint(checkpointer=InMemorySaver())(workflow), given)
+    watcher = await started(hubs, entrypoint(checkpointer=InMemorySaver())(workflow), given)
     assert seen == [got]
     fields = [field.name for field in watcher.view.graph.inputs]
     assert fields == ([] if kind == dict[str, int] else ["topic"])
@@ -211,7 +211,7 @@ async def test_an_input_that_does_not_fit_is_told(
 
 async def test_what_it_gave_is_edited_and_is_what_it_gets_the_next_time(saver: Any, hubs: Hubs) -> None:
     graph = summing(saver, [])
-    watcher = await begun(hubs, graph, {"n": 2})
+    watcher = await started(hubs, graph, {"n": 2})
     edit = UpdateState({"output": "mended"}, as_node="workflow", expected_step=1, actor="ann")
     told = await watcher.driver.preview(edit)
     assert (dict(told.problems), told.next_node, told.updates[0].after) == ({}, "END", "mended")
@@ -226,7 +226,7 @@ async def test_what_it_gave_is_edited_and_is_what_it_gets_the_next_time(saver: A
 
 
 async def test_an_edit_of_one_that_asks_answers_nothing_and_ends_it(saver: Any, hubs: Hubs) -> None:
-    watcher = await begun(hubs, summing(saver, [], asks=True), {"n": 1})
+    watcher = await started(hubs, summing(saver, [], asks=True), {"n": 1})
     edit = UpdateState({"output": "by hand"}, as_node="workflow", expected_step=0, actor="ann")
     assert (await watcher.driver.preview(edit)).withdraws == ("whose is it?",)
     await watcher.driver.execute(edit)

@@ -249,10 +249,10 @@ async def test_a_node_with_a_plus_in_its_name_is_one_node(saver: Any, hubs: Hubs
 
 
 async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs: Hubs) -> None:
-    begun, go = threading.Event(), threading.Event()
+    started, go = threading.Event(), threading.Event()
 
     def work(_state: Numbers) -> dict[str, Any]:
-        begun.set()
+        started.set()
         go.wait(10)
         return {"log": ["late"]}
 
@@ -260,7 +260,7 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     watcher = await hubs.watch(graph)
     await watcher.driver.execute(Start({"log": []}))
     await watcher.driver.execute(Run())
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(started.wait, 10)
     await watcher.driver.execute(CancelAttempt())
     await watcher.driver.ended(watcher.view.last_event)
     go.set()

@@ -1,4 +1,4 @@
-"""Threads of a LangGraph graph are begun from the list of them."""
+"""Threads of a LangGraph graph are started from the list of them."""
 
 from __future__ import annotations
 

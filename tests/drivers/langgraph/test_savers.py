@@ -284,8 +284,8 @@ async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs
     assert await driver.execute(Fork(1, "fork", actor="ann")) == "fork"
     await watcher.run()
     await answered(watcher, "good")
-    begun = ["edited"] if edits else ["in", "plan"]
-    assert watcher.view.values["items"] == [*begun, "work 0", "work 1", "good"]
+    started = ["edited"] if edits else ["in", "plan"]
+    assert watcher.view.values["items"] == [*started, "work 0", "work 1", "good"]
     assert (await driver.check("log", lambda *_: None)).mismatches == ()
     await hubs.close()
     hub = hubs.over(graph, "mirror.db")

@@ -99,7 +99,7 @@ def test_a_run_whose_connection_is_cut_is_joined_again(server: str, app: App, tm
     proxy = Proxy(server)
 
     def cut() -> None:
-        until(tmp_path / "begun")
+        until(tmp_path / "started")
         proxy.cut()
         (tmp_path / "go").touch()
 
@@ -138,7 +138,7 @@ def begun_by_others(server: str, place: Path) -> str:
     client = client_of(server)
     thread = str(client.threads.create(graph_id="slow")["thread_id"])
     client.runs.create(thread, "slow", input={"place": str(place)})
-    until(place / "begun")
+    until(place / "started")
     return thread
 
 
@@ -169,10 +169,10 @@ def test_a_run_of_somebody_else_is_interrupted_by_choice(server: str, app: App, 
     place = tmp_path / "slow"
     thread = begun_by_others(server, place)
     store = ("--store", f"langgraph+{server}#slow")
-    (place / "begun").unlink()
+    (place / "started").unlink()
 
     def let_go() -> None:
-        until(place / "begun")
+        until(place / "started")
         (place / "go").touch()
 
     going = threading.Thread(target=let_go)
@@ -204,11 +204,11 @@ def test_what_a_run_of_somebody_else_saved_is_rolled_back_by_choice(
     (place / "go").touch()
     client.runs.wait(thread, "slow", input={"place": str(place)})
     (place / "go").unlink()
-    (place / "begun").unlink()
+    (place / "started").unlink()
     store = ("--store", f"langgraph+{server}#slow")
     assert "Done" in app.expect(0, "show", thread, *store).out
     client.runs.create(thread, "slow", input={"place": str(place), "done": "again"})
-    until(place / "begun")
+    until(place / "started")
     try:
         given = ("--on-busy", "rollback", "--headless", "--as", "ann")
         # What it had saved is gone, so the line that shows it goes on no more.
@@ -226,7 +226,7 @@ async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: P
     try:
         await watcher.driver.execute(Start({"place": str(tmp_path)}))
         await watcher.driver.execute(Run())
-        await asyncio.to_thread(until, tmp_path / "begun")
+        await asyncio.to_thread(until, tmp_path / "started")
         await watcher.driver.execute(CancelAttempt())
         await watcher.until(lambda _view: watcher.told(AttemptDropped) and watcher.told(RunEnded))
         client, thread = client_of(server), watcher.driver.thread_id

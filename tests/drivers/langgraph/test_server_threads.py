@@ -29,8 +29,8 @@ class Threads:
         ]
 
     def get_state(self, thread: str) -> dict[str, Any]:
-        begun = not thread.endswith("0")
-        return {"checkpoint": {"checkpoint_id": f"c-{thread}"} if begun else None}
+        started = not thread.endswith("0")
+        return {"checkpoint": {"checkpoint_id": f"c-{thread}"} if started else None}
 
 
 class Broken(Threads):

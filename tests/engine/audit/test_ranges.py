@@ -250,11 +250,11 @@ class TestProcesses:
         assert {of for _, of in far} == {82}
 
     def test_they_are_gone_when_it_is_over_and_when_it_is_given_up(self, log: Path) -> None:
-        begun: list[int] = []
+        started: list[int] = []
         with closing(SQLiteCheckpointer(log)) as store:
             with processes_for(store, 80) as running:
                 assert running is not None
-                begun += pids(running)
+                started += pids(running)
                 assert verify(store, "t", processes=running).ok
 
             def give_up(*_: int) -> None:
@@ -263,13 +263,13 @@ class TestProcesses:
             def given_up() -> None:
                 with processes_for(store, 80) as running:
                     assert running is not None
-                    begun.extend(pids(running))
+                    started.extend(pids(running))
                     verify(store, "t", processes=running, watch=give_up)
 
             with pytest.raises(KeyboardInterrupt):
                 given_up()
-        assert len(begun) == 4
-        assert not any(map(alive, begun))
+        assert len(started) == 4
+        assert not any(map(alive, started))
 
     def test_what_a_killed_one_leaves_is_done_by_who_asked(self, log: Path) -> None:
         with closing(SQLiteCheckpointer(log)) as store, processes_for(store, 80) as running:

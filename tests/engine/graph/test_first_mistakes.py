@@ -279,15 +279,15 @@ async def test_a_node_whose_own_task_was_cancelled_fails_and_is_tried_again() ->
 
 
 async def test_a_run_that_is_cancelled_from_outside_is_no_failure_of_the_node() -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def node(state: Any) -> None:
-        begun.set()
+        started.set()
         await asyncio.Event().wait()
 
     runner = chain(DRAFT, node).compile(checkpointer=MemoryCheckpointer())
     run = asyncio.create_task(runner.ainvoke(thread_id="t"))
-    await begun.wait()
+    await started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run

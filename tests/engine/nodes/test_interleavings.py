@@ -94,7 +94,7 @@ class Family(AnyOrder):
         return self.graph()
 
     def everyone(self) -> list[str]:
-        """The threads, and those of the graphs inside them that have begun."""
+        """The threads, and those of the graphs inside them that have started."""
         return list(self.store.list_threads())
 
     @rule(pick=st.integers(0, 9), once=st.booleans())

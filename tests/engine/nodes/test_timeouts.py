@@ -20,8 +20,8 @@ pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 SOON = 0.02
-# Enough for a node to have begun on a busy machine.
-BEGUN = 0.3
+# Enough for a node to have started on a busy machine.
+STARTED = 0.3
 # Under load an attempt that does nothing may take longer than that, too: then there is another one.
 AS_OFTEN_AS_IT_TAKES = RetryPolicy(max_attempts=1000, wait=0, overlap=True)
 
@@ -56,7 +56,7 @@ async def slow_async(state: Any, config: Any) -> dict[str, Any]:
 
 def test_a_sync_node_that_takes_longer_fails(slow_sync: Callable[..., Any]) -> None:
     with pytest.raises(NodeFailed, match=r"'n1', attempt 1: it took longer than 0\.3 s") as caught:
-        one_node(CHANNELS, slow_sync, timeout=BEGUN).invoke()
+        one_node(CHANNELS, slow_sync, timeout=STARTED).invoke()
     assert "timeout" in caught.value.hint
     assert "its code still runs" in caught.value.hint
     assert "gate.wait()" in line_of(caught.value)
@@ -64,7 +64,7 @@ def test_a_sync_node_that_takes_longer_fails(slow_sync: Callable[..., Any]) -> N
 
 def test_an_async_node_that_takes_longer_fails_where_it_waits() -> None:
     with pytest.raises(NodeFailed, match=r"'n1', attempt 1: it took longer than 0\.3 s") as caught:
-        one_node(CHANNELS, slow_async, timeout=BEGUN).invoke()
+        one_node(CHANNELS, slow_async, timeout=STARTED).invoke()
     assert "still runs" not in caught.value.hint
     assert "await asyncio.Event().wait()" in line_of(caught.value)
 
@@ -80,7 +80,7 @@ def test_an_async_node_is_cancelled_then() -> None:
             raise
 
     with pytest.raises(NodeFailed, match="it took longer"):
-        one_node(CHANNELS, node, timeout=BEGUN).invoke()
+        one_node(CHANNELS, node, timeout=STARTED).invoke()
     assert ended == ["cancelled"]
 
 
@@ -140,9 +140,9 @@ def test_a_retry_waits_until_the_code_of_an_attempt_that_timed_out_has_ended(pla
 
     retry = RetryPolicy(max_attempts=1000, wait=0)
     if place == "node":
-        runner = one_node(CHANNELS, node, timeout=BEGUN, retry=retry)
+        runner = one_node(CHANNELS, node, timeout=STARTED, retry=retry)
     else:
-        graph = StateGraph(CHANNELS).add_node("b", node, timeout=BEGUN, retry=retry)
+        graph = StateGraph(CHANNELS).add_node("b", node, timeout=STARTED, retry=retry)
         runner = graph.add_parallel("p", ["b"]).add_edge(START, "p").add_edge("p", END).compile()
     assert runner.invoke(on_event=listen)["n"] == 1
     assert "the next attempt waits until the code of this one has ended" in errors[0]
@@ -154,7 +154,7 @@ async def test_a_retry_waits_for_an_async_node_that_blocks_its_loop(gate: thread
 
     caller = SyncCaller()
     with pytest.raises(CallTimedOut) as caught:
-        await call(blocking, (), caller, BEGUN)
+        await call(blocking, (), caller, STARTED)
     error = NodeFailed("it took longer", node="n1", attempt=1)
     error.__cause__ = caught.value
     timed_out = TimedOutAttempts(RetryPolicy())
@@ -175,7 +175,7 @@ def test_an_error_after_a_retry_names_the_attempt_whose_code_still_runs(gate: th
 
     retry = RetryPolicy(max_attempts=2, wait=0, overlap=True)
     with pytest.raises(NodeFailed, match="no luck") as caught:
-        one_node(CHANNELS, node, timeout=BEGUN, retry=retry).invoke()
+        one_node(CHANNELS, node, timeout=STARTED, retry=retry).invoke()
     assert "code of attempt 1 still runs in its thread" in caught.value.hint
 
 

@@ -191,13 +191,13 @@ def test_of_a_listener_that_raises(store: Checkpointer) -> None:
 
 
 class Endless:
-    """An async node that says when it has begun, and never ends."""
+    """An async node that says when it has started, and never ends."""
 
     def __init__(self) -> None:
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
 
     async def __call__(self, state: Any, config: Any) -> dict[str, int]:
-        self.begun.set()
+        self.started.set()
         await asyncio.Event().wait()
         return {"n": 100}
 
@@ -207,7 +207,7 @@ async def test_of_a_cancelled_task(store: Checkpointer) -> None:
     node = Endless()
     runner = chain(CHANNELS, good, node).compile(checkpointer=store)
     task = asyncio.create_task(runner.ainvoke(thread_id="t", on_event=events.append))
-    await node.begun.wait()
+    await node.started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -227,7 +227,7 @@ async def test_of_an_attempt_that_is_given_up(store: Checkpointer) -> None:
         return [name async for name in run.steps()]
 
     task = asyncio.create_task(drain())
-    await node.begun.wait()
+    await node.started.wait()
     assert run.node_in_flight == "n2"
     assert run.stop_attempt("cancelled by ann")
     assert await task == []
@@ -268,7 +268,7 @@ async def test_a_second_run_of_a_thread_that_runs_is_refused_without_an_end(stor
     node = Endless()
     runner = chain(CHANNELS, node).compile(checkpointer=store)
     task = asyncio.create_task(runner.ainvoke(thread_id="t"))
-    await node.begun.wait()
+    await node.started.wait()
     events: list[Any] = []
     with pytest.raises(ThreadBusy):
         await runner.ainvoke(thread_id="t", on_event=events.append)

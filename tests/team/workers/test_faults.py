@@ -36,7 +36,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 def test_every_thread_ends_right_whatever_happens_to_its_workers(
     fleet: Fleet, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     fleet.start_all()
     names = fleet.begin(THREADS)
     end = fleet.decide()
@@ -50,13 +50,13 @@ def test_every_thread_ends_right_whatever_happens_to_its_workers(
     ):
         fleet.catch(number, len(names))
         fault()
-    while fleet.done() < len(names) and time.monotonic() - begun < PATIENCE:
+    while fleet.done() < len(names) and time.monotonic() - started < PATIENCE:
         fleet.begin_again()
         time.sleep(0.2)
     end()
     wrong = fleet.wrong(names)
     with capsys.disabled():
-        print(f"\n{table(fleet, time.monotonic() - begun)}")
+        print(f"\n{table(fleet, time.monotonic() - started)}")
     assert wrong == []
     done = {"killed": 3, "stopped and continued": 1, "server restarted": 1, "enqueued": 2 * THREADS}
     if os.getuid() == 0 and fleet.cable is not None:

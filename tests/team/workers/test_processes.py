@@ -209,8 +209,8 @@ def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(
         assert "begins in 59m" in app("workers", "--store", url).out
         assert app("resume", "later", "--detach", "--store", url).code == 0
         stands(url, "later", "waiting", 2)
-        begun = [line.split()[1] for line in running.said if "goes on" in line]
-    assert begun == ["high:", "low:", "later:"]
+        started = [line.split()[1] for line in running.said if "goes on" in line]
+    assert started == ["high:", "low:", "later:"]
 
 
 def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_what_is_queued(
