@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True):
         api_base: address of the model's server, None for the provider's.
         telemetry: address of the collector that gets OpenTelemetry spans, None for none.
         ascii: whether the screen keeps to ASCII, None for what the locale says.
-        keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
+        keys: wishes for keys by action, as they were written; `hitl_tui.verbs.keymap` judges them.
         retention: what `prune` without options keeps, by the words of the table; empty for no rule.
         langgraph: `context` and `configurable` that new threads of LangGraph graphs begin with.
         notify: how to tell the person what waits, by the words of the table; its URLs are secrets.

@@ -17,8 +17,8 @@ from hitl_tui.drivers.policies import read_policy
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.theme import Themes, theme_names
-from hitl_tui.view.actions import BY_ID
-from hitl_tui.view.keymap import load_keymap
+from hitl_tui.verbs.actions import BY_ID
+from hitl_tui.verbs.keymap import load_keymap
 from tests.support.places import ROOT
 from tests.support.spec import SECTIONS
 from tests.tools import key_page, role_page, spec_sections

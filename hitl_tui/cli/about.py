@@ -77,8 +77,8 @@ def keys(as_json: bool) -> int:
     """
     from hitl_tui.cli.reports import KeyRow, KeysDocument
     from hitl_tui.config import load_settings
-    from hitl_tui.view.actions import ALL_ACTIONS
-    from hitl_tui.view.keymap import load_keymap
+    from hitl_tui.verbs.actions import ALL_ACTIONS
+    from hitl_tui.verbs.keymap import load_keymap
 
     settings = load_settings()
     keymap = load_keymap(settings.keys, lambda name: settings.key_places.get(name, f"keys.{name}"))

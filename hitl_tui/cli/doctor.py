@@ -73,7 +73,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
     except HitlError as error:
         yield Finding("settings", error.message, ok=False)
         return
-    from hitl_tui.view.keymap import load_keymap
+    from hitl_tui.verbs.keymap import load_keymap
 
     yield Finding("settings", "fine")
     for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:

@@ -225,7 +225,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     @cached_property
     def keymap(self) -> Keymap:
         """The keys in use."""
-        from hitl_tui.view.keymap import load_keymap
+        from hitl_tui.verbs.keymap import load_keymap
 
         return load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
 
@@ -494,7 +494,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     def _told(self) -> list[HitlError]:
         """What went wrong before there was a screen to say it on, which is asked once."""
-        from hitl_tui.view.keymap import KeysInvalid
+        from hitl_tui.verbs.keymap import KeysInvalid
 
         untold, self._untold = self._untold, []
         if self.keymap.problems and not self._problems_told:
@@ -506,7 +506,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """All our actions with their keys, and what Textual offers that is of use here."""
         from textual.app import SystemCommand
 
-        from hitl_tui.view.actions import ACTIONS
+        from hitl_tui.verbs.actions import ACTIONS
 
         run = self.run_screen
         if run is not None and screen is run:
@@ -528,7 +528,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """What can be done on a screen over the run, with its keys."""
         from textual.app import SystemCommand
 
-        from hitl_tui.view.actions import SCREEN_ACTIONS
+        from hitl_tui.verbs.actions import SCREEN_ACTIONS
 
         bound = {active.binding.id: active for active in screen.active_bindings.values()}
         for action in SCREEN_ACTIONS:
@@ -556,7 +556,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             from hitl_tui.ui.screens.help import HelpScreen
             from hitl_tui.view.actions import Situation
 
-            self.push_screen(HelpScreen(Situation(), self.keymap))
+            self.push_screen(HelpScreen(Situation(key_hints=self.keymap.key_hints), self.keymap))
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy what was selected, and say so."""

@@ -8,8 +8,9 @@ from typing import Any, Final
 from textual.app import App
 from textual.binding import Binding
 
-from hitl_tui.view.actions import ALL_BY_ID
-from hitl_tui.view.keymap import Keymap, load_keymap
+from hitl_tui.verbs.actions import ALL_BY_ID
+from hitl_tui.verbs.keymap import load_keymap
+from hitl_tui.view.keymap import Keymap
 
 
 def keymap_of(app: App[Any]) -> Keymap:

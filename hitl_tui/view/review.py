@@ -18,7 +18,6 @@ from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment, comment_words
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
-from hitl_tui.view.actions import is_on_card, written
 from hitl_tui.view.card import (
     EDIT,
     AnswerDraft,
@@ -38,6 +37,7 @@ from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.format import local_time
 from hitl_tui.view.keymap import Keymap, Option
+from hitl_tui.view.keys import written
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrapped
@@ -312,7 +312,12 @@ class Review:
         """Whether a key does something on the card: an option, or one of the card's actions."""
         bindings = self.keymap.bindings
         keys = {key for option in self.options for key in option.keys(self.keymap)}
-        keys |= {key for name, bound in bindings.items() if is_on_card(name) for key in bound}
+        keys |= {
+            key
+            for name, bound in bindings.items()
+            if self.keymap.actions[name].works_on_card
+            for key in bound
+        }
         return key in keys or character in keys
 
     def has_opened(self, key: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from hitl_tui.view.actions import ALL_ACTIONS, Action
+from hitl_tui.verbs.actions import ALL_ACTIONS
+from hitl_tui.view.actions import Action
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "keys.md"
 HEAD = """\

@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 
 import hitl_tui.ui
 from hitl_tui.ui.app import HitlApp
-from hitl_tui.view.actions import ALL_BY_ID, SCREEN_ACTIONS
+from hitl_tui.verbs.actions import ALL_BY_ID, SCREEN_ACTIONS
 
 NEVER_CHANGED = {(HitlApp, "ctrl+q"), (HitlApp, "ctrl+c"), (HitlApp, "ctrl+z")}
 """There must be a way out whatever a configuration says, and the shell's keys work as anywhere."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
-from hitl_tui.view.actions import ALL_ACTIONS
+from hitl_tui.verbs.actions import ALL_ACTIONS
 from hitl_tui.view.cells import cells
 from tests.support import rich_queue
 from tests.ui.harness import Clock, Screen

@@ -17,7 +17,7 @@ from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.ui.app import AppStart, HitlApp
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from tests.plain.test_graph_saved import GRAPH
 from tests.support import tape as tapes
 from tests.ui.harness import Screen, booted, desk

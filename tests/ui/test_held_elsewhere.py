@@ -14,7 +14,7 @@ from hitl_tui.engine.log.events import HolderChanged
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.theme import Look
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.support.spec import spec

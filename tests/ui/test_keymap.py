@@ -9,8 +9,9 @@ import sys
 import pytest
 from textual.binding import Binding
 
-from hitl_tui.view.actions import ALL_ACTIONS, ALL_BY_ID, NoKey, parse_key, types_text, written
-from hitl_tui.view.keymap import load_keymap, places_of
+from hitl_tui.verbs.actions import ALL_ACTIONS, ALL_BY_ID
+from hitl_tui.verbs.keymap import load_keymap, places_of
+from hitl_tui.view.keys import NoKey, parse_key, types_text, written
 
 PANES_FIRST = {("list.first", "home"), ("list.last", "end")}
 """What the run screen does with the key where no pane scrolls."""
@@ -218,6 +219,6 @@ def test_what_names_no_key(text: str):
 
 @pytest.mark.slow
 def test_it_needs_no_screen():
-    code = "import sys, hitl_tui.view.keymap; print({'textual', 'rich'} & set(sys.modules))"
+    code = "import sys, hitl_tui.verbs.keymap; print({'textual', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

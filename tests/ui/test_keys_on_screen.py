@@ -13,8 +13,8 @@ from textual.command import CommandPalette
 from hitl_tui.ui.screens import run_actions
 from hitl_tui.ui.screens.run_actions import DOERS
 from hitl_tui.ui.theme import Look
-from hitl_tui.view.actions import ACTIONS
-from hitl_tui.view.keymap import load_keymap
+from hitl_tui.verbs.actions import ACTIONS
+from hitl_tui.verbs.keymap import load_keymap
 from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk

@@ -184,7 +184,7 @@ async def test_threads_are_listed_searched_and_opened():
 
 @pytest.mark.slow
 async def test_help_lists_every_action():
-    from hitl_tui.view.actions import ACTIONS
+    from hitl_tui.verbs.actions import ACTIONS
 
     async with desk(size=(140, 180)) as it:
         await it.press("question_mark")

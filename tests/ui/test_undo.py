@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from tests.engine.run.booking import World, booked
 from tests.engine.run.nested_trip import nested
 from tests.support.spec import spec

@@ -14,10 +14,10 @@ from hitl_tui.engine.log.repeats import NodeRepeat, Repeats
 from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, StoreUnusable
+from hitl_tui.verbs.keymap import load_keymap
 from hitl_tui.view.card import Version
 from hitl_tui.view.form import Reading
 from hitl_tui.view.format import local_time
-from hitl_tui.view.keymap import load_keymap
 from hitl_tui.view.review import GRACE, UNDO, Effects, Review, Send, Since, Write
 from hitl_tui.view.run_view import RunView, open_view
 from hitl_tui.view.spans import plain_text

@@ -17,7 +17,8 @@ from hitl_tui.ui.screens.page import KEYS_OF_PAGE, KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.actions import ACTIONS, ALL_BY_ID, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
+from hitl_tui.verbs.actions import ACTIONS, ALL_BY_ID, SCREEN_ACTIONS
+from hitl_tui.view.actions import Action, Group, ScreenGroup, Situation
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.rows import wrap_line

@@ -49,9 +49,11 @@ from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.work import Work, start_work
-from hitl_tui.view.actions import ACTIONS, ACTS_AT_ONCE, BY_ID, Situation
+from hitl_tui.verbs.actions import ACTIONS, BY_ID
+from hitl_tui.verbs.keymap import load_keymap
+from hitl_tui.view.actions import Situation
 from hitl_tui.view.banner import banner_of
-from hitl_tui.view.keymap import Keymap, load_keymap
+from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.presence import Attention
 from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
@@ -570,7 +572,7 @@ class RunScreen(RoleScreen):
         action = BY_ID[action_id]
         # Nothing that is wrong with the thread or its view may keep the user here.
         disabled_reason = action.disabled_reason(self.situation) if action_id != "app.quit" else ""
-        if not disabled_reason and action_id in ACTS_AT_ONCE:
+        if not disabled_reason and self.keymap.actions[action_id].at_once:
             disabled_reason = gate_of(self.app).run_refusal
         if disabled_reason:
             self.tell(disabled_reason, action.label, "warning")

@@ -24,7 +24,7 @@ from hitl_tui.ui.screens.run_look import (
 )
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
-from hitl_tui.view.actions import ALL_BY_ID
+from hitl_tui.verbs.actions import ALL_BY_ID
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Place
@@ -412,4 +412,4 @@ DOERS: Final[Mapping[str, Do]] = {
     "app.back": _back,
     "app.quit": lambda screen: screen.leave(),
 }
-"""Every action of `view/actions.py` but the palette, which is the app's own."""
+"""Every action of `verbs/actions.py` but the palette, which is the app's own."""

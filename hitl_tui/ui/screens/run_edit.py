@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:

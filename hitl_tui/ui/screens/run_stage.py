@@ -10,7 +10,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.work import start_work
-from hitl_tui.view.actions import written
+from hitl_tui.view.keys import written
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:

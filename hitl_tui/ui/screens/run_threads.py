@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.widgets.graph import GraphPane
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from hitl_tui.ui.gate import (
     say_refused,
 )
 from hitl_tui.ui.widgets.lines import LineView, Row, ours
-from hitl_tui.view.actions import written
 from hitl_tui.view.cells import cells
 from hitl_tui.view.keymap import Option
+from hitl_tui.view.keys import written
 from hitl_tui.view.spans import Line, Span, plain_text
 
 _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}

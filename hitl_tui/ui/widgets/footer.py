@@ -10,7 +10,8 @@ from textual.message import Message
 from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation, is_on_card
+from hitl_tui.verbs.actions import ACTIONS, BY_ID
+from hitl_tui.view.actions import Action, Situation
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.spans import Line, Span, plain_text
 
@@ -32,7 +33,7 @@ class FooterBar(LineBar):
     def __init__(self, keymap: Keymap) -> None:
         super().__init__(id="footer")
         self._keymap = keymap
-        self._situation = Situation()
+        self._situation = Situation(key_hints=keymap.key_hints)
         self._message: Line = ()
         self._key_pressed = ""
         self._timer: Timer | None = None
@@ -125,7 +126,7 @@ class FooterBar(LineBar):
             if not ((action.offered or now.card) and action.disabled_reason(now))
         ]
         if now.card in ("open", "sending"):
-            shown = [action for action in shown if is_on_card(action.id)]
+            shown = [action for action in shown if action.works_on_card]
         if now.show:
             shown = self._of_show(shown)
         if self._walks:  # what walks the findings is what the search was opened for

@@ -17,7 +17,7 @@ from hitl_tui.drivers.langgraph.graph import IN_ONE_GO
 from hitl_tui.engine.commands import Answer, Fork, Run, Start, UpdateState
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted
 from hitl_tui.errors import UsageError
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import Ran

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from hitl_tui.errors import UsageError
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import routed

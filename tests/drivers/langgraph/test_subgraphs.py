@@ -18,7 +18,7 @@ from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.engine.commands import Answer, Cancel, Fork, Start, Step, UpdateState
 from hitl_tui.engine.log.store import all_threads
 from hitl_tui.errors import UsageError
-from hitl_tui.view.actions import BY_ID
+from hitl_tui.verbs.actions import BY_ID
 from hitl_tui.view.session import ViewSession
 from tests.drivers.langgraph.conftest import Hubs
 from tests.drivers.langgraph.graphs import PAUSE, Ran, State, nested, paused_inside, team_of, two_teams

@@ -1,0 +1,883 @@
+"""The tables of all actions of the screen, from which keys, footer, help and command palette are made."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitl_tui.engine.commands import (
+    Answer,
+    Cancel,
+    Declassify,
+    ExtendLimits,
+    Fork,
+    PrepareGraph,
+    Rerun,
+    Reveal,
+    Rollback,
+    Run,
+    UpdateState,
+    WriteTest,
+)
+from hitl_tui.view.actions import (
+    Action,
+    Situation,
+    has_steps,
+    not_newest,
+    running_now,
+    thread_open,
+    when_open,
+)
+
+
+@when_open
+def _can_run(now: Situation) -> str:
+    if refused := now.refusal(Run):
+        return refused
+    if now.past:
+        back = now.key_hint("app.back")
+        return (
+            f"this is not the newest step; {back} goes back to it, {now.key_hint('change.fork')} forks here"
+        )
+    if now.running:
+        return f"already running; {now.key_hint('run.pause')} pauses it"
+    if now.undoing and now.status not in ("completed", "cancelled"):
+        return f"it is being rolled back; {now.key_hint('change.rollback')} continues that"
+    if now.deciding and not now.breakpoint:
+        return now.voted or f"it waits for your decision; {now.key_hint('change.decide')} decides"
+    if now.limited:
+        return f"a limit stopped the run; {now.key_hint('change.extend')} raises it"
+    if now.status in ("completed", "cancelled"):
+        return f"the run is {now.status}; {now.key_hint('change.fork')} forks from any of its steps"
+    return ""
+
+
+def _agents(now: Situation) -> str:
+    return thread_open(now) or now.no_agents
+
+
+def _items(now: Situation) -> str:
+    return thread_open(now) or now.no_items
+
+
+def _workers(now: Situation) -> str:
+    return thread_open(now) or now.no_workers
+
+
+def _can_enter(now: Situation) -> str:
+    if now.closed:
+        return f"it runs as one step; {now.closed}"
+    return _can_run(now)
+
+
+def _can_break(now: Situation) -> str:
+    return thread_open(now) or now.refusal(Run)
+
+
+@when_open
+def _can_pause(now: Situation) -> str:
+    return now.refusal(Run) or (
+        "" if now.running else f"{now.key_hint('run.pause')} pauses a run, and nothing is running"
+    )
+
+
+@when_open
+def _can_edit(now: Situation) -> str:
+    if not now.has_steps:
+        return "there is nothing to edit yet"
+    if refused := now.refusal(Fork if now.past else UpdateState):
+        return refused
+    if now.running and not now.past:
+        return f"it runs; {now.key_hint('run.pause')} pauses it, then {now.key_hint('change.edit')} edits"
+    return ""
+
+
+@when_open
+def _can_decide(now: Situation) -> str:
+    if not now.deciding:
+        return "nothing waits for a decision"
+    if now.breakpoint:
+        step, resume = now.key_hint("run.step"), now.key_hint("run.continue")
+        return f"it only stopped here; {step} steps, {resume} continues"
+    if refused := now.refusal(Answer) or now.voted:
+        return refused
+    if now.card in ("open", "sending"):
+        return "its card is open"
+    return not_newest(now) if now.past else ""
+
+
+@when_open
+def _can_fork(now: Situation) -> str:
+    return now.refusal(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
+
+
+def _found(now: Situation) -> str:
+    return "" if now.found else f"no search yet; press {now.key_hint('look.find')}"
+
+
+@when_open
+def _frames(now: Situation) -> str:
+    return "" if now.frames or now.running else "no code of yours has failed or returned here"
+
+
+@when_open
+def _can_cancel(now: Situation) -> str:
+    over = now.status in ("completed", "cancelled")
+    return now.refusal(Cancel) or (f"the run is {now.status} already" if over else "")
+
+
+@when_open
+def _can_roll_back(now: Situation) -> str:
+    return now.refusal(Rollback) or (running_now(now) if now.has_steps else "there is nothing to undo yet")
+
+
+@when_open
+def _can_check(now: Situation) -> str:
+    # Reducing and routing again needs the graph.
+    return now.refusal(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
+
+
+@when_open
+def _can_extend(now: Situation) -> str:
+    return now.refusal(ExtendLimits) if now.limited else "no limit has stopped the run"
+
+
+def _inside(now: Situation) -> str:
+    return thread_open(now) or ("" if now.inside else "no step here has branches or a subgraph thread")
+
+
+def _owned(now: Situation) -> str:
+    return thread_open(now) or ("" if now.started_children else "not a subgraph thread")
+
+
+@when_open
+def _can_test(now: Situation) -> str:
+    return now.refusal(WriteTest) or has_steps(now)
+
+
+@when_open
+def _can_run_again(now: Situation) -> str:
+    return now.refusal(Rerun) or has_steps(now) or running_now(now)
+
+
+def _can_reveal(now: Situation) -> str:
+    if now.recorded:
+        return "the screen is recorded; private values stay hidden"
+    if not now.private:
+        return thread_open(now) or "the selected channel is not private; its value is shown"
+    return has_steps(now) or now.refusal(Reveal) or running_now(now)
+
+
+def _can_declassify(now: Situation) -> str:
+    if not now.tainted:
+        return thread_open(now) or "the selected channel is not tainted"
+    if now.past:
+        return not_newest(now)
+    return now.refusal(Declassify) or _can_edit(now)
+
+
+def _past(now: Situation) -> str:
+    return "" if now.past else "this is the newest step"
+
+
+def _show(now: Situation) -> str:
+    return "" if now.show else "no presentation is running; `hitl-tui present` or `hitl-tui play` starts one"
+
+
+def _card(now: Situation) -> str:
+    return "" if now.card else "no decision is being made"
+
+
+def _card_heeds(now: Situation) -> str:
+    aside = f"keys go to another pane: {now.key_hint('change.decide')} returns to the card"
+    return aside if now.card == "aside" else _card(now)
+
+
+def _unsent(now: Situation) -> str:
+    return "" if now.card == "sending" else "no decision is being sent"
+
+
+ACTIONS: Final[tuple[Action, ...]] = (
+    Action(
+        "run.step",
+        "s,f10",
+        "Step",
+        "Run one node; on a failed node, try it again",
+        "Run",
+        _can_run,
+        1,
+        at_once=True,
+    ),
+    Action(
+        "run.into",
+        "f11",
+        "Into",
+        "Step into a subgraph, before its first node",
+        "Run",
+        _can_enter,
+        at_once=True,
+    ),
+    Action(
+        "run.out",
+        "shift+f11",
+        "Out",
+        "Finish this thread and the node that runs it",
+        "Run",
+        _owned,
+        at_once=True,
+    ),
+    Action(
+        "run.to",
+        "G,f6",
+        "To node",
+        "Run, and stop before the node chosen in the graph",
+        "Run",
+        _can_run,
+        at_once=True,
+    ),
+    Action(
+        "run.continue",
+        "c,f5",
+        "Continue",
+        "Run until something waits, fails or ends",
+        "Run",
+        _can_run,
+        2,
+        at_once=True,
+    ),
+    Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5, at_once=True),
+    Action("run.cancel", "x", "Cancel", "Stop the running node, or cancel the thread", "Run", _can_cancel),
+    Action(
+        "run.break",
+        "b,f9",
+        "Break",
+        "Stop before a node: the one chosen in the graph, or choose one",
+        "Run",
+        _can_break,
+        8,
+        at_once=True,
+    ),
+    Action(
+        "run.breaks",
+        "B",
+        "Breakpoints",
+        "All breakpoints: add, change, switch off, remove",
+        "Run",
+        _can_break,
+    ),
+    Action(
+        "run.again",
+        "R",
+        "Again",
+        "Run again in a fork, from where the saved code differs",
+        "Run",
+        _can_run_again,
+    ),
+    Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
+    Action(
+        "change.edit",
+        "e",
+        "Edit",
+        "Edit the selected channel; at a past step this forks",
+        "Change",
+        _can_edit,
+        4,
+    ),
+    Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
+    Action(
+        "change.agent",
+        "T",
+        "Try",
+        "Give an agent another model or instructions, here or in a fork",
+        "Change",
+        _can_fork,
+    ),
+    Action(
+        "change.extend",
+        "m",
+        "Raise limit",
+        "Raise the limit that stopped the run, then continue",
+        "Change",
+        _can_extend,
+        3,
+        offered=True,
+    ),
+    Action(
+        "change.allowed",
+        "+",
+        "Allowed",
+        "Calls that need no approval in this thread; revoke one",
+        "Change",
+        thread_open,
+    ),
+    Action(
+        "change.rollback",
+        "U",
+        "Roll back",
+        "Undo the side effects of the nodes, last one first",
+        "Change",
+        _can_roll_back,
+    ),
+    Action(
+        "look.check",
+        "V",
+        "Verify",
+        "Check the log, reduce it again or replay it; go to any finding",
+        "Look",
+        _can_check,
+    ),
+    Action("look.text", "1", "Text", "Show the value as text", "Look", thread_open),
+    Action(
+        "look.diff",
+        "D,2",
+        "Diff",
+        "Show what changed in the value since its last version",
+        "Look",
+        thread_open,
+        11,
+    ),
+    Action("look.json", "3", "JSON", "Show the value as JSON", "Look", thread_open),
+    Action(
+        "look.fold", "space", "Fold", "In JSON: fold or unfold the part under the cursor", "Look", thread_open
+    ),
+    Action("look.folds", "*", "Fold all", "In JSON: fold or unfold all parts", "Look", thread_open),
+    Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", thread_open),
+    Action(
+        "look.find",
+        "/",
+        "Find",
+        "Find a text in any step or, after ?, when a condition became true",
+        "Look",
+        has_steps,
+    ),
+    Action("look.next", ">", "Next match", "Go to the next match", "Look", _found),
+    Action("look.previous", "<", "Previous match", "Go to the previous match", "Look", _found),
+    Action(
+        "look.watch",
+        "W",
+        "Watch",
+        "Watch an expression above the channels, or stop watching it",
+        "Look",
+        thread_open,
+    ),
+    Action(
+        "look.compare",
+        "=",
+        "Compare",
+        "Compare a fork with its parent's end, or two steps",
+        "Look",
+        has_steps,
+    ),
+    Action(
+        "look.failure",
+        "5",
+        "Where",
+        "Show where the node failed or is now: its lines and local variables",
+        "Look",
+        _frames,
+    ),
+    Action(
+        "look.editor",
+        "E",
+        "$EDITOR",
+        "Open your editor where the node failed, or else at the node of the shown step",
+        "Look",
+        has_steps,
+    ),
+    Action(
+        "look.family", "H", "Family", "All forks and what they were forked from, as a tree", "Look", has_steps
+    ),
+    Action("look.view", "v", "Views", "Switch between text, diff, JSON and blame", "Look", thread_open),
+    Action(
+        "look.costs",
+        "$",
+        "Costs",
+        "Show what the thread has cost and how long it took, by agent, node and step",
+        "Look",
+        thread_open,
+    ),
+    Action(
+        "look.copy",
+        "y",
+        "Copy",
+        "Copy the value, its path, what changed, the card or a command",
+        "Look",
+        thread_open,
+        on_card=True,
+    ),
+    Action(
+        "look.artifacts", "L", "Artifacts", "List, read and save the artifacts of nodes", "Look", has_steps
+    ),
+    Action("look.items", "ctrl+k", "Items", "View the items of the graph's long-term store", "Look", _items),
+    Action(
+        "look.test",
+        "ctrl+t",
+        "Test",
+        "Write a pytest of the shown step, or of what failed",
+        "Look",
+        _can_test,
+    ),
+    Action(
+        "look.followed",
+        "F",
+        "Followed",
+        "What followed your decisions, and how to undo one",
+        "Look",
+        has_steps,
+        on_card=True,
+    ),
+    Action(
+        "look.taint", "M", "Taint", "Show untrusted data, and how it got into the channel", "Look", has_steps
+    ),
+    Action(
+        "look.inside",
+        "I",
+        "Inside",
+        "Open the branches or the thread inside the shown step or node",
+        "Look",
+        _inside,
+    ),
+    Action(
+        "look.enter",
+        "enter",
+        "Open",
+        "Open the thread of the shown step, or what is inside it",
+        "Look",
+        thread_open,
+    ),
+    Action("look.outside", "backspace", "Outside", "Go from a subgraph thread to its parent", "Look", _owned),
+    Action(
+        "look.contract",
+        "i",
+        "Contract",
+        "What the node may read and write, what it did, and its route",
+        "Look",
+        has_steps,
+    ),
+    Action(
+        "look.channels",
+        "&",
+        "Filter channels",
+        "Show only channels whose name contains a word, or those that the step changed",
+        "Look",
+        thread_open,
+    ),
+    Action(
+        "look.reveal",
+        "o",
+        "Reveal",
+        "Show the selected private value; that you looked is logged",
+        "Look",
+        _can_reveal,
+    ),
+    Action(
+        "change.declassify",
+        "Y",
+        "Declassify",
+        "Say why the selected tainted channel may be trusted",
+        "Change",
+        _can_declassify,
+    ),
+    Action(
+        "look.agents",
+        "A",
+        "Agents",
+        "Models, use and chat turns of each agent; let one forget them",
+        "Look",
+        _agents,
+    ),
+    Action(
+        "look.tab",
+        "w",
+        "Panes",
+        "Next pane, if they don't all fit; else versions merged or side by side",
+        "Look",
+        on_card=True,
+    ),
+    Action(
+        "look.older",
+        "{",
+        "Change before",
+        "Go to the channel's previous change; on a card, to its previous version",
+        "Look",
+        has_steps,
+        on_card=True,
+    ),
+    Action(
+        "look.newer",
+        "}",
+        "Change after",
+        "Go to the channel's next change; on a card, to its next version",
+        "Look",
+        has_steps,
+        on_card=True,
+    ),
+    Action(
+        "travel.back",
+        "[,h,left",
+        "Earlier",
+        "Show the previous step",
+        "Travel",
+        thread_open,
+        7,
+        "travel.on",
+        "Steps",
+    ),
+    Action("travel.on", "],l,right", "Later", "Show the next step", "Travel", thread_open),
+    Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", thread_open),
+    Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
+    Action("travel.step", "#", "Go to step", "Show the step with a number", "Travel", has_steps),
+    Action("travel.up", "K", "Thread above", "Go to the thread above in the timeline", "Travel", thread_open),
+    Action(
+        "travel.down", "J", "Thread below", "Go to the thread below in the timeline", "Travel", thread_open
+    ),
+    Action(
+        "card.reason",
+        "tab,/",
+        "Reason",
+        "Type a reason, or the answer",
+        "Card",
+        _card_heeds,
+        footer=1,
+        offered=True,
+    ),
+    Action(
+        "card.comment",
+        "c",
+        "Comment",
+        "Comment on a passage; it is sent with the decision",
+        "Card",
+        _card,
+        footer=2,
+        offered=True,
+    ),
+    Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", _card),
+    Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
+    Action(
+        "card.claim",
+        "k",
+        "Claim",
+        "Claim the request for a while, or give it back",
+        "Card",
+        _card_heeds,
+        footer=3,
+        offered=True,
+    ),
+    Action(
+        "card.hand",
+        "@",
+        "Hand over",
+        "Hand the request over to somebody, with a note",
+        "Card",
+        _card,
+        footer=4,
+        offered=True,
+    ),
+    Action("card.allow", "+", "Allow", "Allow this tool call, or all like it, in this thread", "Card", _card),
+    Action("card.next", ">", "Next question", "Go to the next of several questions", "Card", _card),
+    Action(
+        "card.previous", "<", "Previous question", "Go to the previous of several questions", "Card", _card
+    ),
+    Action(
+        "card.back",
+        "backspace",
+        "Previous action",
+        "Go back to the previous of several actions",
+        "Card",
+        _card,
+    ),
+    Action("card.undo", "z", "Undo", "Undo a decision before it is sent", "Card", _unsent),
+    Action(
+        "stage.next",
+        "space",
+        "Next stop",
+        "Next stop of a presentation, next step of a recorded run",
+        "Stage",
+        _show,
+        footer=1,
+        offered=True,
+    ),
+    Action(
+        "stage.start",
+        "home",
+        "Start",
+        "Start the presentation over in a new thread; the old one stays",
+        "Stage",
+        _show,
+        footer=4,
+        offered=True,
+    ),
+    Action(
+        "stage.hold",
+        "p",
+        "Hold",
+        "Hold the presentation, or continue it",
+        "Stage",
+        _show,
+        footer=5,
+        offered=True,
+    ),
+    Action(
+        "stage.faster",
+        "+",
+        "Faster",
+        "Play the presentation faster",
+        "Stage",
+        _show,
+        footer=6,
+        twin="stage.slower",
+        both="Pace",
+        offered=True,
+    ),
+    Action("stage.slower", "-", "Slower", "Play the presentation slower", "Stage", _show),
+    Action(
+        "look.spotlight",
+        "S",
+        "Spotlight",
+        "Show only the focused pane, or all again",
+        "Look",
+        thread_open,
+        on_card=True,
+    ),
+    Action("look.save", "ctrl+s", "Save picture", "Save the screen as SVG in the current directory", "Look"),
+    Action("look.last_key", "P", "Keys shown", "Show the last key that was pressed, for an audience", "Look"),
+    Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
+    Action(
+        "app.queue", "Q", "Waiting", "Requests that wait for a person, most urgent first", "App", on_card=True
+    ),
+    Action(
+        "app.workers",
+        "ctrl+g",
+        "Workers",
+        "Who runs what, what is queued, and what nobody can run",
+        "App",
+        _workers,
+    ),
+    Action(
+        "app.next",
+        "n",
+        "Next",
+        "Open the most urgent request you have not seen yet",
+        "App",
+        thread_open,
+        10,
+        on_card=True,
+        at_once=True,
+    ),
+    Action(
+        "app.before",
+        "N",
+        "Before",
+        "Go back to the request you saw before this one",
+        "App",
+        thread_open,
+        on_card=True,
+        at_once=True,
+    ),
+    Action("app.new", "ctrl+n", "New", "Start a thread of a known graph", "App"),
+    Action(
+        "app.decided",
+        "ctrl+d",
+        "Decisions",
+        "What you decided in all threads, and what followed",
+        "App",
+        thread_open,
+    ),
+    Action(
+        "app.store",
+        "f12",
+        "Store",
+        "What fills the store (size); prune it, or free space (vacuum)",
+        "App",
+        thread_open,
+    ),
+    Action(
+        "app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=12, on_card=True
+    ),
+    Action(
+        "app.back",
+        "escape",
+        "Back",
+        "Close the card; go to the newest step, then to the parent thread",
+        "App",
+    ),
+    Action("app.quit", "q", "Quit", "Quit; committed steps are kept", "App", footer=13, on_card=True),
+    Action("app.repaint", "ctrl+l", "Repaint", "Redraw the screen", "App"),
+    Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
+)
+
+BY_ID: Final = {action.id: action for action in ACTIONS}
+
+
+SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
+    Action("list.up", "up,k", "Up", "One row up, in every list, pane and page", "Lists"),
+    Action("list.down", "down,j", "Down", "One row down", "Lists"),
+    Action("list.page_up", "pageup", "Page up", "Many rows up", "Lists", on_card=True),
+    Action("list.page_down", "pagedown", "Page down", "Many rows down", "Lists", on_card=True),
+    Action("list.first", "home", "First", "To the first row", "Lists"),
+    Action("list.last", "end", "Last", "To the last row", "Lists"),
+    Action("page.close", "escape,q", "Back", "Go back to the run", "Pages"),
+    Action(
+        "ask.up",
+        "up",
+        "Up",
+        "The choice above, in a dialog and on the review card",
+        "Questions",
+        on_card=True,
+    ),
+    Action("ask.down", "down", "Down", "The choice below", "Questions", on_card=True),
+    Action("ask.take", "enter", "Take", "Take the choice under the cursor", "Questions", on_card=True),
+    Action("ask.back", "escape", "Go back", "Close the dialog; nothing is done", "Questions"),
+    Action("form.next", "tab,down", "Next", "The next field of a form, then the choices", "Forms"),
+    Action("form.previous", "shift+tab,up", "Previous", "The previous field", "Forms"),
+    Action("form.done", "enter", "Done", "Go on to the next field", "Forms"),
+    Action("form.leave", "escape", "Leave", "From the fields to the choices", "Forms"),
+    Action("form.line", "ctrl+j", "New line", "Break the line in a field of several lines", "Forms"),
+    Action("form.left", "left", "Left", "The option to the left", "Forms"),
+    Action("form.right", "right", "Right", "The option to the right", "Forms"),
+    Action("form.choose", "space", "Choose", "Select the option, or not", "Forms", on_card=True),
+    Action(
+        "reason.leave",
+        "enter,escape,tab,shift+tab",
+        "Leave",
+        "Go from the reason back to the choices",
+        "Forms",
+    ),
+    Action("edit.apply", "ctrl+s", "Apply", "Apply the edit, or use it as the answer", "Editor"),
+    Action("edit.editor", "f4,ctrl+e", "$EDITOR", "Edit in your own editor", "Editor"),
+    Action("edit.back", "escape", "Back", "Leave; with changes only after asking", "Editor"),
+    Action("find.go", "enter", "Go there", "Go to the selected place", "Find"),
+    Action("find.up", "up", "Up", "The place above", "Find"),
+    Action("find.down", "down", "Down", "The place below", "Find"),
+    Action("find.page_up", "pageup", "Page up", "Ten places up", "Find"),
+    Action("find.page_down", "pagedown", "Page down", "Ten places down", "Find"),
+    Action("comment.pin", "enter", "Save", "Save the comment on the passage", "Comment"),
+    Action("comment.up", "up", "Up", "The passage above", "Comment"),
+    Action("comment.down", "down", "Down", "The passage below", "Comment"),
+    Action("comment.page_up", "pageup", "Page up", "Ten passages up", "Comment"),
+    Action("comment.page_down", "pagedown", "Page down", "Ten passages down", "Comment"),
+    Action("comment.less", "shift+up", "Shorter", "Shorten the passage by a sentence", "Comment"),
+    Action("comment.more", "shift+down", "Longer", "Lengthen the passage by a sentence", "Comment"),
+    Action("comment.back", "escape", "Back", "Back to the card", "Comment"),
+    Action("find.back", "escape", "Back", "Back to the run", "Find"),
+    Action("threads.open", "enter", "Open", "Open the selected thread", "Threads"),
+    Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
+    Action("threads.waiting", "w,Q", "Waiting", "Requests that wait for a person", "Threads"),
+    Action("threads.new", "n", "New", "Start a thread of a known graph", "Threads"),
+    Action(
+        "threads.workers",
+        "ctrl+g",
+        "Workers",
+        "Who runs what, what is queued, and what nobody can run",
+        "Threads",
+    ),
+    Action(
+        "threads.decided",
+        "ctrl+d",
+        "Decisions",
+        "What you decided in all threads, and what followed",
+        "Threads",
+    ),
+    Action("threads.search", "/", "Search", "Type part of a name", "Threads"),
+    Action("threads.mark", "m", "Mark", "Mark the thread, to delete several at once", "Threads"),
+    Action(
+        "threads.delete",
+        "delete,X",
+        "Delete",
+        "Delete marked or selected threads, with their forks and subgraph threads",
+        "Threads",
+    ),
+    Action(
+        "threads.store",
+        "f12",
+        "Store",
+        "What fills the store (size); prune it, or free space (vacuum)",
+        "Threads",
+    ),
+    Action("deletion.go", "d", "Delete", "Delete the listed threads for good", "Threads"),
+    Action(
+        "deletion.unrest",
+        "f",
+        "Include busy",
+        "Include threads that run or wait for a person, or not",
+        "Threads",
+    ),
+    Action("deletion.why", "r", "Why", "Type a reason, which the store keeps", "Threads"),
+    Action("store.channels", "enter", "By channel", "What fills the selected thread, by channel", "Pages"),
+    Action("store.prune", "p", "Prune", "Delete threads by a rule, after you see the list", "Pages"),
+    Action("store.vacuum", "v", "Vacuum", "Free the space of deleted threads", "Pages"),
+    Action("store.deleted", "d", "Deleted", "Who deleted which threads, when and why", "Pages"),
+    Action("threads.back", "escape", "Back", "From the search to the list, then to the run", "Threads"),
+    Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),
+    Action("queue.open", "enter", "Open", "Open the thread and its review card", "Queue"),
+    Action("queue.mark", "space", "Mark", "Mark the request, to decide several at once", "Queue"),
+    Action("queue.all", "*", "Mark all", "Mark all listed requests, or none", "Queue"),
+    Action("queue.decide", "a", "Decide", "Give marked requests one answer, after you see the list", "Queue"),
+    Action(
+        "queue.policy",
+        "p",
+        "Decide by a policy",
+        "Decide marked or all listed requests by the rules of a file, after you see the list",
+        "Queue",
+    ),
+    Action("queue.claim", "c", "Claim", "Claim the request for a while, or give it back", "Queue"),
+    Action("queue.hand", "@", "Hand over", "Hand the request over to somebody, with a note", "Queue"),
+    Action(
+        "queue.filter",
+        "/",
+        "Filter",
+        "Type words, or graph: risk: due: waits: votes: claimed: open:",
+        "Queue",
+    ),
+    Action(
+        "queue.decided", "ctrl+d", "Decisions", "What you decided in all threads, and what followed", "Queue"
+    ),
+    Action("queue.sort", "o", "Sort", "Sort by a column", "Queue"),
+    Action("queue.reverse", "O", "Reverse", "Reverse the order", "Queue"),
+    Action("queue.threads", "w", "All", "All threads, not only those that wait", "Queue"),
+    Action("queue.new", "n", "New", "Start a thread of a known graph", "Queue"),
+    Action("queue.back", "escape", "Back", "From the filter to the list, then to the run", "Queue"),
+    Action("queue.close", "q", "Close", "Back to the run at once", "Queue"),
+    Action("batch.answer", "tab,right", "Other answer", "Choose the next possible answer", "Queue"),
+    Action("batch.words", "r", "Comment", "Type a comment for all of these decisions", "Queue"),
+    Action("check.log", "1", "Log", "Check the log against itself", "Verify"),
+    Action("check.strict", "2", "Strict", "The same, and reduce every update again", "Verify"),
+    Action("check.replay", "3", "Replay", "Run the graph again on its recorded results", "Verify"),
+    Action("check.go", "enter", "Go to step", "Go to the step of the selected finding", "Verify"),
+    Action("check.threads", "t", "Threads", "Open another thread instead of the damaged one", "Verify"),
+    Action("compare.side", "tab,shift+tab", "Other side", "Let the keys move the other side", "Compare"),
+    Action("compare.back", "[,left,h", "Earlier", "The step before, on that side", "Compare"),
+    Action("compare.on", "],right,l", "Later", "The step after, on that side", "Compare"),
+    Action("compare.place", "/,t", "Thread", "Choose another thread for that side", "Compare"),
+    Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
+    Action("compare.parting", "P", "Difference", "Move both sides to the first step that differs", "Compare"),
+    Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
+    Action("workers.open", "enter", "Open", "Open the thread of the selected job", "Workers"),
+    Action(
+        "artifacts.save",
+        "s,enter",
+        "Save here",
+        "Save it to a new file in the current directory",
+        "Artifacts",
+    ),
+    Action("agents.change", "T,c", "Try another", "Give the agent another model or instructions", "Agents"),
+    Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),
+    Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),
+    Action("branches.decide", "enter", "Decide", "Decide what the selected branch asks", "Branches"),
+    Action(
+        "branches.sort",
+        "o",
+        "Sort by time",
+        "Sort the branches by time, slowest first, or by place",
+        "Branches",
+    ),
+    Action("branches.next", "f", "Next problem", "Go to the next branch that failed or asks", "Branches"),
+    Action(
+        "breaks.switch", "space", "On and off", "Set the breakpoint, or switch it off or on", "Breakpoints"
+    ),
+    Action("breaks.remove", "delete,backspace", "Remove", "Remove the breakpoint", "Breakpoints"),
+    Action("breaks.condition", "enter", "Change", "Type where and when it stops", "Breakpoints"),
+    Action("breaks.back", "escape", "Back", "From the text to the list, then to the run", "Breakpoints"),
+)
+
+ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)
+ALL_BY_ID: Final = {action.id: action for action in ALL_ACTIONS}
