@@ -28,11 +28,11 @@ from typing import (
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from hitl_tui.cli.shapes import SHAPES, Document, ErrorDocument, EventDocument, From
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import PRIVATE, Event
 from hitl_tui.engine.log.units import about
 from hitl_tui.errors import HitlError
+from hitl_tui.view.shapes import SHAPES, Document, ErrorDocument, EventDocument, From
 
 VERSION = 1
 PRIVATE_TEXT = "[private]"

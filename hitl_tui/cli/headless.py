@@ -300,7 +300,7 @@ async def report(
     """
     from msgspec import UNSET
 
-    from hitl_tui.cli.shapes import ResultDocument
+    from hitl_tui.view.shapes import ResultDocument
     from hitl_tui.view.status import standing_code
 
     snapshot = await driver.snapshot()
@@ -394,7 +394,7 @@ class _Telling:
     def _tell(self, events: Sequence[Event]) -> None:
         """Ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
-            from hitl_tui.cli.shapes import EventDocument
+            from hitl_tui.view.shapes import EventDocument
 
             documents = (EventDocument(thread=self._thread_id, event=event) for event in events)
             emit(*documents, secret=self._secret)

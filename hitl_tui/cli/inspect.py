@@ -17,13 +17,13 @@ from hitl_tui.shell import command_line
 
 if TYPE_CHECKING:
     from hitl_tui.cli.inputs import LoggedPlace
-    from hitl_tui.cli.shapes import ThreadDocument
     from hitl_tui.drivers.reading import RecordedThread
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.view.blame import BlameLine
     from hitl_tui.view.followed import DecisionOutcome
     from hitl_tui.view.parting import Parting
+    from hitl_tui.view.shapes import ThreadDocument
 
 
 @click.command()
@@ -137,7 +137,7 @@ def _revealed(opened: OpenStored, at: LoggedPlace, channel: str) -> Any:
 
 
 def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
-    from hitl_tui.cli.shapes import ThreadDocument
+    from hitl_tui.view.shapes import ThreadDocument
 
     snapshot, point = at.thread.snapshot(), at.thread.checkpoint(at.step)
     return ThreadDocument(
@@ -216,7 +216,7 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     steps = _with_updates(reading, points)
     if opened.as_json:
         from hitl_tui.cli.documents import has_secrets
-        from hitl_tui.cli.shapes import LogDocument, LoggedStep
+        from hitl_tui.view.shapes import LogDocument, LoggedStep
 
         shown = tuple([LoggedStep(point, updates) for point, updates in steps])
         document = LogDocument(thread=thread, checkpoints=shown, decisions=ledger)

@@ -15,7 +15,7 @@ from hitl_tui.drivers.node_streams import keep_output, own_err, own_out
 from hitl_tui.errors import HitlError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.shapes import Document
+    from hitl_tui.view.shapes import Document
 
 R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")

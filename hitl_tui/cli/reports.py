@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from hitl_tui.cli.shapes import Document, From, shows
 from hitl_tui.drivers.history import Asked, Sample, SearchHit
 from hitl_tui.drivers.protocol import StoredItem
 from hitl_tui.engine.audit.anchor import Anchor
@@ -36,6 +35,7 @@ from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.parting import Parting
 from hitl_tui.view.queue_facts import Planned, WaitingRequest
+from hitl_tui.view.shapes import Document, From, shows
 
 
 @shows(ModelUseTotal)

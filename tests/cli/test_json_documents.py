@@ -16,7 +16,6 @@ from jsonschema_rs import validator_for
 
 from hitl_tui.cli.documents import VERSION, output_schema, shown, to_json, to_lines
 from hitl_tui.cli.main import COMMANDS
-from hitl_tui.cli.shapes import Document, EventDocument
 from hitl_tui.engine.graph.description import NodeInfo
 from hitl_tui.engine.log.events import (
     PRIVATE,
@@ -32,6 +31,7 @@ from hitl_tui.engine.log.events import (
 )
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.loading.graphfile.schema import graph_file_schema
+from hitl_tui.view.shapes import Document, EventDocument
 from tests.support.commands import OUTPUT_SCHEMA, App, check_document
 
 VALIDATOR = validator_for(OUTPUT_SCHEMA)
