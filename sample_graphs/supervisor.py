@@ -4,7 +4,7 @@
     hitl-tui run sample_graphs/supervisor.py --model anthropic/claude-sonnet-4-5
 
 The first worker whose name the manager's reply has as a whole word is next; where it names none, the
-run ends.  Above what each step changed stands why, as in “route: 'writer' (named at character 39)”.
+run ends.  Above what each step changed stands why, as in “next: writer (named at character 39 of the reply)”.
 Without --model scripts play the agents.
 """
 

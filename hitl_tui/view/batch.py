@@ -219,7 +219,9 @@ def answers_of(rows: Sequence[QueueRow]) -> tuple[tuple[str, str, int], ...]:
         if request is None or row.high_risk:
             continue
         for choice in request.choices:
-            known.setdefault(choice.id, choice.label or choice.id)
+            label = choice.label or choice.id
+            # Labels can depend on each thread's state; only the id says the same for all of them.
+            known[choice.id] = label if known.get(choice.id, label) == label else choice.id
             times[choice.id] += 1
         try:
             approving = approving_choice(request, row.name) if request.choices else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.outcomes import HASHED
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
@@ -336,7 +337,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
         if entry.kind == "answer" and entry.actor and entry.request_id in asked:
             answer = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
             said = answer if isinstance(answer, Mapping) else {"choice": answer}
-            label = next((choice.label for choice in request.choices if choice.id == said.get("choice")), "")
+            label = _label_then(asked[entry.request_id], said.get("choice"))
             what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
             comments = comments_of(entry.data)
             # The answer's text quotes the comments, which are shown separately.
@@ -346,6 +347,14 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
             decided: Line = (trusted(f"{who} {what} at step {entry.step}{note}", "human"),)
             return decided, *comment_lines(comments)
     return ()
+
+
+def _label_then(asked: LedgerEntry, chosen: Any) -> str:
+    """Return the label that a choice had when it was asked; a later question may word it differently."""
+    facts = asked.data.get(HASHED) if isinstance(asked.data, Mapping) else None
+    choices = facts.get("choices", ()) if isinstance(facts, Mapping) else ()
+    labels = {choice["id"]: choice["label"] for choice in choices}
+    return str(labels.get(chosen, chosen if isinstance(chosen, str) else ""))
 
 
 def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:

@@ -41,6 +41,11 @@ PROMPTS = {
     ),
 }
 """The prompts of worker and advisor by name; `prompts=` replaces any of them."""
+_WHY = {
+    "approved": "The advisor approves: its reply starts with “approved”.",
+    "revise": "The advisor wants changes: its reply does not start with “approved”.",
+}
+"""What the thread says about a verdict."""
 
 
 @declares()
@@ -112,7 +117,7 @@ def default_channels() -> dict[str, Channel]:
             "", schema={"type": "string"}, description="what the advisor wants changed"
         ),
         "advisor_verdict": Channel(
-            "revise", schema={"enum": ["approved", "revise"]}, description="where to go on"
+            "revise", schema={"enum": ["approved", "revise"]}, description="approved, or revise"
         ),
         "revision_n": Channel(0, schema={"type": "integer"}, description="revisions so far"),
     }
@@ -156,8 +161,7 @@ def _advisor(prompts: Mapping[str, str]) -> Node:
         reply = await parts.ask(config.agents["advisor"], prompt)
         verdict, feedback = read_verdict(reply)
         updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
-        how = "starts" if verdict == "approved" else "does not start"
-        return NodeResult(updates, text=f"verdict: {verdict} (the reply {how} with 'approved')")
+        return NodeResult(updates, text=_WHY[verdict])
 
     return advise
 
@@ -182,6 +186,12 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
             "rounds": max_revisions + 1,
         }
 
+    def agreement(state: WorkflowState) -> str:
+        if not _is_not_approved(state):
+            return "agree: approve the draft"
+        is_last = state.get("revision_n", 0) >= max_revisions
+        return "agree: end without an approval" if is_last else "agree: send it back"
+
     return Gate(
         node="advisor",
         title="Approve this draft?",
@@ -189,12 +199,12 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "agree with the advisor", "enter"),
+            GateChoice("accept", "agree with the advisor", "enter", label_for=agreement),
             GateChoice("approve", "approve the draft", "a", values={"advisor_verdict": "approved"}),
-            GateChoice("revise", "send back with my words", "r", text="required", values=_own_feedback),
+            GateChoice("revise", "send it back with my feedback", "r", text="required", values=_own_feedback),
         ],
     )
 
 
-def _own_feedback(_state: WorkflowState, words: str) -> dict[str, str]:
-    return {"advisor_verdict": "revise", "advisor_feedback": words}
+def _own_feedback(_state: WorkflowState, text: str) -> dict[str, str]:
+    return {"advisor_verdict": "revise", "advisor_feedback": text}

@@ -118,7 +118,7 @@ def default_channels(decided: bool = True) -> dict[str, Channel]:
         channels["judge_verdict"] = Channel(
             "continue",
             schema={"enum": ["continue", "done", "extend"]},
-            description="how it goes on; extend is a person's, and adds a round",
+            description="whether the debate continues; only a person can extend it by a round",
         )
     return channels
 
@@ -127,8 +127,8 @@ def read_judgement(reply: str) -> tuple[str, str]:
     """Return `(verdict, why)` from a judge's reply: done if it has the word "done" in any case."""
     place = parts.find_word("done", reply)
     if place:
-        return "done", f"verdict: done (the word is at character {place})"
-    return "continue", "verdict: continue (the reply lacks the word 'done')"
+        return "done", f"the judge ends the debate: “done” is at character {place} of its reply"
+    return "continue", "the judge continues the debate: its reply lacks the word “done”"
 
 
 class _Clock(NamedTuple):
@@ -137,34 +137,34 @@ class _Clock(NamedTuple):
     speakers: int
     rounds: int
 
-    def says(self, config: NodeConfig) -> str:
+    def round_of(self, config: NodeConfig) -> str:
         return f"round {(config.iteration - 1) // self.speakers + 1} of {self.rounds}"
 
 
 def _speaker(name: str, prompt: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[NodeResult]]:
     async def speak(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = parts.fill(prompt, history=parts.history(state["messages"]))
-        reply = await parts.ask_alone(config.agents[name], told)
+        filled = parts.fill(prompt, history=parts.history(state["messages"]))
+        reply = await parts.ask_alone(config.agents[name], filled)
         updates: dict[str, Any] = {"messages": reply}
         if "output" in also:
             # The first turn of an invocation starts a new debate.
-            said = state["output"] if config.iteration > 1 else None
-            updates["output"] = {**(said if isinstance(said, Mapping) else {}), name: reply}
+            replies = state["output"] if config.iteration > 1 else None
+            updates["output"] = {**(replies if isinstance(replies, Mapping) else {}), name: reply}
         if "judge_verdict" in also:
             updates["judge_verdict"] = "continue"
-        return NodeResult(updates, text=clock.says(config))
+        return NodeResult(updates, text=clock.round_of(config))
 
     return speak
 
 
 def _judge(prompt: str, written: Sequence[str], clock: _Clock) -> Callable[..., Awaitable[NodeResult]]:
     async def judge(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = parts.fill(prompt, history=parts.history(state["messages"]))
-        reply = await parts.ask_alone(config.agents["judge"], told)
+        filled = parts.fill(prompt, history=parts.history(state["messages"]))
+        reply = await parts.ask_alone(config.agents["judge"], filled)
         verdict, why = read_judgement(reply)
         updates = {"messages": reply, "judge_verdict": verdict, "output": reply}
         chosen = {name: updates[name] for name in written}
-        return NodeResult(chosen, text=f"{clock.says(config)}, {why}")
+        return NodeResult(chosen, text=f"{clock.round_of(config)}: {why}")
 
     return judge
 
@@ -178,6 +178,10 @@ def _rounds(turns: int) -> Termination:
     return max_turns(turns) & custom_condition(
         lambda state: state["judge_verdict"] == "continue", "neither done nor a round added"
     )
+
+
+def _agreement(state: WorkflowState) -> str:
+    return f"agree with the judge: {'end the debate' if _route(state) == 'done' else 'continue'}"
 
 
 def _round_gate(last: str, judged: bool) -> Gate:
@@ -195,8 +199,13 @@ def _round_gate(last: str, judged: bool) -> Gate:
         payload=payload if judged else None,
         recommended="accept",
         choices=[
-            GateChoice("accept", "as the judge says" if judged else "continue as planned", "enter"),
+            GateChoice(
+                "accept",
+                "agree with the judge" if judged else "continue as planned",
+                "enter",
+                label_for=_agreement if judged else None,
+            ),
             GateChoice("end", "end the debate", "x", values={"judge_verdict": "done"}),
-            GateChoice("extend", "one more round", "m", values={"judge_verdict": "extend"}),
+            GateChoice("extend", "add a round", "m", values={"judge_verdict": "extend"}),
         ],
     )

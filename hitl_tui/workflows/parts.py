@@ -152,13 +152,13 @@ def agents_by_name(agents: Team, what: str, taken: Iterable[str] = (), at_least:
         pairs = [(getattr(agent, "name", None), agent) for agent in agents]
     refused, known = {name.casefold() for name in (*taken, START, END)}, set[str]()
     for name, agent in pairs:
-        mend = "give each a name of its own, as in {'writer': agent}"
+        fix = "give each a name of its own, as in {'writer': agent}"
         if not name:
-            raise GraphInvalid(f"{what}: one has no name", mend)
+            raise GraphInvalid(f"{what}: an agent has no name", fix)
         if not isinstance(name, str):
-            raise GraphInvalid(f"{what}: the name {name!r} is {in_words(name)}", mend)
+            raise GraphInvalid(f"{what}: the name {name!r} is {in_words(name)}", fix)
         if name.casefold() in known:
-            raise GraphInvalid(f"{what}: {name!r} is there twice", mend)
+            raise GraphInvalid(f"{what}: {name!r} is used twice", fix)
         if name.casefold() in refused:
             raise GraphInvalid(f"{what}: the name {name!r} means something else here", "rename the agent")
         known.add(name.casefold())

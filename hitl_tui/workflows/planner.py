@@ -99,7 +99,7 @@ def _parsed(text: str, parse: ParsePlan) -> list[Any]:
         name = getattr(parse, "__name__", "parse_plan")
         raise _broken(
             f"{name} can't read the plan {_quote(text)}: {described(error)}",
-            "mend the plan, or make it again",
+            "fix the plan, or make a new one",
         ) from error
 
 
@@ -240,7 +240,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
             {"done": END, "replan": "planner"},
         )
     gates = [_plan_gate(names, max_steps, parse_plan)] if human in ("plan", "both") else []
-    gates += [_replan_gate()] if human in ("replan", "both") else []
+    gates += [_replan_gate(max_replans)] if human in ("replan", "both") else []
     return graph.compile(
         checkpointer=parts.store_for(checkpointer, human),
         agents={"planner": planner, **team, **({} if evaluator is None else {"evaluator": evaluator})},
@@ -286,7 +286,7 @@ def default_channels() -> dict[str, Channel]:
             description="the steps, each a worker and an instruction; or lines `worker: instruction`",
         ),
         "plan_index": Channel(0, schema=count, description="steps done"),
-        "current_instruction": Channel("", schema=text, description="what the current worker is told"),
+        "current_instruction": Channel("", schema=text, description="the current worker's instruction"),
         "current_worker": Channel("", schema=text, description='who is next, "" where the plan is done'),
         "results": Channel([], reducer=_COLLECTS, description="what the workers replied"),
         "evaluator_verdict": Channel("", schema=text, description="done, or replan: and the reason"),
@@ -303,10 +303,10 @@ def read_evaluation(reply: str) -> tuple[str, str]:
     text = reply.strip()
     if parts.find_word("replan", text) == 1:
         reason = text[len("replan") :].lstrip(" :,.-–—")
-        return f"replan: {reason}", "verdict: replan (the reply starts with that word)"
+        return f"replan: {reason}", "The evaluator wants a new plan: its reply starts with “replan”."
     if place := parts.find_word("done", reply):
-        return "done", f"verdict: done (the word is at character {place})"
-    return f"replan: {text}", "verdict: replan (the reply lacks the word 'done')"
+        return "done", f"The evaluator says done: the word is at character {place} of its reply."
+    return f"replan: {text}", "The evaluator wants a new plan: its reply lacks the word “done”."
 
 
 def _planner(
@@ -366,10 +366,10 @@ def _dispatcher(workers: list[str], max_steps: int, parse: ParsePlan | None) -> 
         if isinstance(state["plan"], str):
             updates["plan"] = steps
         if place >= len(steps):
-            return NodeResult(updates, text=f"route: all {len(steps)} steps are done")
+            return NodeResult(updates, text=f"all {len(steps)} steps are done")
         step = steps[place]
         updates.update(current_worker=step["worker"], current_instruction=step["instruction"])
-        return NodeResult(updates, text=f"route: step {place + 1} of {len(steps)} is for {step['worker']!r}")
+        return NodeResult(updates, text=f"step {place + 1} of {len(steps)} goes to {step['worker']}")
 
     return dispatch
 
@@ -386,8 +386,8 @@ def _worker(name: str, prompt: str) -> Callable[..., Awaitable[dict[str, Any]]]:
 
 def _evaluator(prompt: str) -> Callable[..., Awaitable[NodeResult]]:
     async def evaluate(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = parts.fill(prompt, task=parts.task_of(state, config), results=_results(state))
-        reply = await parts.ask_alone(config.agents["evaluator"], told)
+        filled = parts.fill(prompt, task=parts.task_of(state, config), results=_results(state))
+        reply = await parts.ask_alone(config.agents["evaluator"], filled)
         verdict, why = read_evaluation(reply)
         return NodeResult({"messages": reply, "evaluator_verdict": verdict}, text=why)
 
@@ -407,8 +407,8 @@ def _reason(state: WorkflowState) -> str:
 
 
 def _plan_gate(workers: list[str], max_steps: int, parse: ParsePlan | None) -> Gate:
-    def own_plan(_state: WorkflowState, words: str) -> dict[str, Any]:
-        return {"plan": read_plan(words, workers, max_steps, parse)}
+    def own_plan(_state: WorkflowState, text: str) -> dict[str, Any]:
+        return {"plan": read_plan(text, workers, max_steps, parse)}
 
     return Gate(
         node="planner",
@@ -423,10 +423,16 @@ def _plan_gate(workers: list[str], max_steps: int, parse: ParsePlan | None) -> G
     )
 
 
-def _replan_gate() -> Gate:
+def _replan_gate(max_replans: int) -> Gate:
     def payload(state: WorkflowState) -> dict[str, Any]:
         verdict, _, reason = state["evaluator_verdict"].partition(":")
         return {"agent": "evaluator", "verdict": verdict, "feedback": reason.strip()}
+
+    def agreement(state: WorkflowState) -> str:
+        if not _wants_replan(state):
+            return "agree: done"
+        is_last = state["replan_count"] >= max_replans
+        return "agree: end, no new plan is left" if is_last else "agree: make a new plan"
 
     return Gate(
         node="evaluator",
@@ -435,12 +441,12 @@ def _replan_gate() -> Gate:
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "as the evaluator says", "enter"),
-            GateChoice("done", "done, make no new plan", "x", values={"evaluator_verdict": "done"}),
-            GateChoice("replan", "make a new plan, for my reason", "r", text="required", values=_own_reason),
+            GateChoice("accept", "agree with the evaluator", "enter", label_for=agreement),
+            GateChoice("done", "done: make no new plan", "x", values={"evaluator_verdict": "done"}),
+            GateChoice("replan", "make a new plan for my reason", "r", text="required", values=_own_reason),
         ],
     )
 
 
-def _own_reason(_state: WorkflowState, words: str) -> dict[str, Any]:
-    return {"evaluator_verdict": f"replan: {words}"}
+def _own_reason(_state: WorkflowState, text: str) -> dict[str, Any]:
+    return {"evaluator_verdict": f"replan: {text}"}

@@ -108,11 +108,11 @@ def _handover(giver: str, taker: str) -> Gate:
     )
 
 
-def _accepted_output(state: WorkflowState, _words: str) -> dict[str, Any]:
+def _accepted_output(state: WorkflowState, _text: str) -> dict[str, Any]:
     """Return what accepting sets: an edited output as the last message, otherwise nothing."""
     edited = state["output"]
     return {} if edited == parts.last_of(state["messages"]) else _own_text(state, edited)
 
 
-def _own_text(state: WorkflowState, words: str) -> dict[str, Any]:
-    return {"messages": [*state["messages"], words], "output": words}
+def _own_text(state: WorkflowState, text: str) -> dict[str, Any]:
+    return {"messages": [*state["messages"], text], "output": text}

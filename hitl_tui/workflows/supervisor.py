@@ -117,16 +117,16 @@ def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
     """Return `(route, why)` from a manager's reply: the first worker in order that it names, else DONE."""
     places = [(name, place) for name in workers if (place := parts.find_word(name, reply))]
     if not places:
-        return DONE, "route: DONE (the reply names no worker as a whole word)"
+        return DONE, "next: the end (the reply names no worker as a whole word)"
     (name, place), *others = places
-    also = "".join(f"; {other!r} at {at} comes later in the list" for other, at in others)
-    return name, f"route: {name!r} (named at character {place}{also})"
+    also = "".join(f"; {other}, at {at}, comes later in the list" for other, at in others)
+    return name, f"next: {name} (named at character {place} of the reply{also})"
 
 
 def _manager(team: Mapping[str, Any], prompt: str) -> Callable[..., Awaitable[NodeResult]]:
     async def manage(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = parts.fill(prompt, history=parts.history(state["messages"]), workers=parts.with_roles(team))
-        reply = await parts.ask_alone(config.agents["manager"], told)
+        filled = parts.fill(prompt, history=parts.history(state["messages"]), workers=parts.with_roles(team))
+        reply = await parts.ask_alone(config.agents["manager"], filled)
         route, why = read_route(reply, team)
         return NodeResult({"messages": reply, "current_route": route}, text=why)
 
@@ -141,6 +141,11 @@ def _worker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Awa
         return dict.fromkeys(written, reply)
 
     return work
+
+
+def _agreement(state: WorkflowState) -> str:
+    route = state["current_route"]
+    return "agree: end here" if route == DONE else f"agree: go to {route}"
 
 
 def _route_gate(team: Mapping[str, Any]) -> Gate:
@@ -162,7 +167,7 @@ def _route_gate(team: Mapping[str, Any]) -> Gate:
         payload=payload,
         recommended="accept",
         choices=[
-            GateChoice("accept", "as the manager says", "enter"),
+            GateChoice("accept", "agree with the manager", "enter", label_for=_agreement),
             *others,
             GateChoice(DONE, "end here", "x", values={"current_route": DONE}),
         ],

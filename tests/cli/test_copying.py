@@ -28,7 +28,7 @@ def test_a_pipe_gets_value_difference_card_and_the_command_that_answers(twelve: 
     card = twelve.expect(0, "copy", "blog-joins", "card").out
     assert card.startswith("# Approve this draft? (advisor: APPROVED)\n")
     assert "- latest\\_draft of step 4 by worker, 289 characters" in card
-    assert "- `accept`: accept the verdict" in card
+    assert "- `accept`: agree with the advisor" in card
     assert value.strip() in card
     assert diff.strip() in card
     command = twelve.expect(0, "copy", "blog-joins", "command").out

@@ -46,7 +46,7 @@ def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve
 @pytest.mark.slow
 def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: Path) -> None:
     told = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
-    assert "blog-joins: Approve this draft? (advisor: approved): would be answered approve anyway" in told
+    assert "blog-joins: Approve this draft? (advisor: approved): would be answered approve the draft" in told
     assert "4 would be decided. Decide them?" in told
     assert "4 decided." in told
     assert "No request matches the filter." in told
@@ -85,7 +85,7 @@ def test_the_rules_of_a_file_decide_after_a_yes(talk: Talker, twelve: Path, tmp_
     told = talk(lines, "resume", "order-7", "--plain").out
     assert "press-q3: Publish the quarterly numbers?: is left: no rule holds" in told
     assert "1 would be decided, 1 not. Decide them?" in told
-    answered = "would be answered approve anyway by rule all drafts"
+    answered = "would be answered approve the draft by rule all drafts"
     assert f"blog-joins: Approve this draft? (advisor: approved): {answered}" in told
     assert "4 decided." in told
     assert "No request matches the filter." in told

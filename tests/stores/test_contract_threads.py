@@ -74,11 +74,11 @@ class TestThreads:
         assert [store.summary(f"Run {n}") for n in (2, 1, 4, 0, 3)] == store.threads()
 
     def test_says_what_a_thread_waits_for(self, writer: Writer) -> None:
-        asked = Request("r", "approve", "n", "after", 0, "Accept the verdict?", asked_at=NOW + 5)
+        asked = Request("r", "approve", "n", "after", 0, "Approve this draft?", asked_at=NOW + 5)
         writer.step(status="waiting", reason="approval", position="route:n", pending=(asked,))
         (row,) = writer.store.threads()
         assert (row.status, row.reason, row.next_node) == ("waiting", "approval", None)
-        assert (row.waiting_for, row.waiting_since) == ("Accept the verdict?", NOW + 5)
+        assert (row.waiting_for, row.waiting_since) == ("Approve this draft?", NOW + 5)
         assert (row.head, row.last_writer, row.updated_at) == (0, "input", NOW)
         writer.step(point={"actor": "ann"}, status="running", reason="", pending=(), position="node:n")
         (row,) = writer.store.threads()

@@ -80,9 +80,9 @@ def advisor(verdict: str = "approved") -> GraphRunner:
         return {"agent": "advisor", **facts}
 
     choices = [
-        GateChoice("accept", "accept the verdict", "enter"),
-        GateChoice("approve", "approve anyway", "a", values={"verdict": "approved"}),
-        GateChoice("revise", "revise with my words", "r", "required", values={"verdict": "revise"}),
+        GateChoice("accept", "agree with the advisor", "enter"),
+        GateChoice("approve", "approve the draft", "a", values={"verdict": "approved"}),
+        GateChoice("revise", "send it back", "r", "required", values={"verdict": "revise"}),
     ]
     gate = Gate("advisor", "Approve this draft?", choices, "approve", "latest_draft", asked, "accept")
     channels = {"latest_draft": Channel(""), "verdict": Channel("revise"), "rounds": Channel(0)}

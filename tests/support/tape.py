@@ -67,8 +67,8 @@ INITIAL: dict[str, Any] = {
 VERDICT = {"verdict": "revise", "draft": 2, "round": 2, "rounds": 3, "agent": "advisor"}
 CHOICES = (
     Choice("accept", "accept: revise", "enter", "optional"),
-    Choice("approve", "approve anyway", "a", "optional"),
-    Choice("revise", "revise with my words", "r", "required"),
+    Choice("approve", "approve the draft", "a", "optional"),
+    Choice("revise", "send it back", "r", "required"),
     Choice("edit", "edit the draft, then go on", "e", "optional"),
 )
 

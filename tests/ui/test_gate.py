@@ -52,7 +52,7 @@ async def test_only_one_click_of_the_left_button_decides():
     async with desk() as it:
         await open_card(it)
         choices = it.run.query_one("#card-choices", Choices)
-        row = next(at for at, option in enumerate(choices.options) if option.label == "approve anyway")
+        row = next(at for at, option in enumerate(choices.options) if option.label == "approve the draft")
         for options in ({"button": 2}, {"button": 3}, {"times": 2}, {"times": 3}):
             await it.pilot.click(choices, offset=(8, row), **options)
             assert choices._clicked is None
@@ -67,7 +67,7 @@ async def test_a_click_decides_nothing_once_another_page_is_open():
     async with desk() as it:
         await open_card(it)
         choices = it.run.query_one("#card-choices", Choices)
-        row = next(at for at, option in enumerate(choices.options) if option.label == "approve anyway")
+        row = next(at for at, option in enumerate(choices.options) if option.label == "approve the draft")
         await it.pilot.click(choices, offset=(8, row))
         await it.press("question_mark")
         await it.until(lambda: choices._clicked is None)

@@ -186,7 +186,7 @@ async def test_after_a_failure_another_channel_can_still_be_picked():
 
 async def test_why_a_step_went_on_as_it_did_stands_above_what_it_changed():
     tape = tapes.advisor_tape()
-    why = "route: 'researcher' (named at character 20; 'writer' at 1 comes later in the list)"
+    why = "next: researcher (named at character 20 of the reply; writer, at 1, comes later in the list)"
     last = msgspec.structs.replace(tape.end.checkpoints[-1], text=why)
     end = msgspec.structs.replace(tape.end, checkpoints=(*tape.end.checkpoints[:-1], last))
     async with desk(dataclasses.replace(tape, end=end)) as it:

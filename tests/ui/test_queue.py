@@ -446,7 +446,7 @@ async def test_the_rules_of_a_file_decide_what_is_shown_after_a_look_at_the_list
         await it.shows("Decide by a policy")
         await it.paste(str(file))
         await it.press("enter")
-        await it.shows("By policy.toml: 3 would be decided, 1 not", "approve anyway, by rule good drafts")
+        await it.shows("By policy.toml: 3 would be decided, 1 not", "approve the draft, by rule good drafts")
         await it.shows("no rule holds")
         await it.press("tab", "r")
         assert set(statuses(twelve).values()) == {"waiting"}
@@ -516,7 +516,7 @@ async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: 
         at = ORDER.index("blog-indexes")
         await it.press(*["down"] * at)
         await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
-        await it.shows("last time  tester chose “revise with my words” at step 2: “concrete first”")
+        await it.shows("last time  tester chose “send it back” at step 2: “concrete first”")
         await it.shows("the end or worker")
         await it.pilot.resize_terminal(139, 40)
         await it.gone("last time")

@@ -44,7 +44,7 @@ async def test_the_card_stands_beside_what_it_is_about():
     async with desk() as it:
         await open_card(it)
         await it.shows(
-            "Picture a lunch box", "REVISE", "Use a concrete analogy", "about step 4", "approve anyway"
+            "Picture a lunch box", "REVISE", "Use a concrete analogy", "about step 4", "approve the draft"
         )
 
 
@@ -80,7 +80,7 @@ async def test_an_answer_is_sent_after_the_undo_window():
     async with desk() as it:
         await open_card(it)
         await it.press("a")
-        await it.shows("sending “approve anyway”", "undo it")
+        await it.shows("sending “approve the draft”", "undo it")
         assert not it.commands("answer")
         answer = await sent(it)
         assert (answer["request_id"], answer["value"], answer["step"], answer["actor"]) == (
@@ -123,7 +123,7 @@ async def test_words_that_are_required_are_asked_for():
         await it.press("r")
         await it.shows("say what to change")
         await it.press(*"shorter", "enter", "enter")
-        await it.shows("sending “revise with my words”")
+        await it.shows("sending “send it back”")
         assert (await sent(it))["value"] == {"choice": "revise", "text": "shorter"}
 
 
@@ -232,9 +232,9 @@ async def test_high_risk_wants_a_second_key():
         risky = {name for name, row in rows.items() if " ! high risk " in row}
         assert risky == {name for name in rows if not name.startswith("_")} != set()
         await it.press("a")
-        await it.shows("press again for “approve anyway”")
+        await it.shows("press again for “approve the draft”")
         await it.press("a")
-        await it.shows("sending “approve anyway”")
+        await it.shows("sending “approve the draft”")
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "presenter", "none"])
@@ -279,7 +279,7 @@ async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
 async def test_of_where_a_choice_leads_no_mere_piece_is_told():
     async with desk(size=(80, 24)) as it:
         await it.press("d")
-        await it.shows("approve anyway")
+        await it.shows("approve the draft")
         choices = it.run.query_one("#card-choices", Choices)
         free = choices.size.width - len("   a    ")
         labels = ["l" * (free - 6), "l" * (free - 12), "l"]
@@ -368,7 +368,7 @@ async def test_the_key_that_opens_the_card_takes_back_nothing_that_is_being_sent
     async with desk() as it:
         await open_card(it)
         await it.press("a")
-        await it.shows("sending “approve anyway”")
+        await it.shows("sending “approve the draft”")
         it.clock.advance(GRACE + 0.01)  # sooner it would be the next letter of a text
         await it.press("d")
         await sent(it)

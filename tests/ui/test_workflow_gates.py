@@ -74,10 +74,10 @@ async def opened(runner: GraphRunner, inputs: Any) -> AsyncIterator[Desk]:
     ("name", "question", "keys", "decided"),
     [
         ("sequential", ("Pass this on to editor?", "A lunch box."), ["enter"], "pass"),
-        ("supervisor", ("route: 'writer' (named at character 15)", "go to researcher"), ["1"], "researcher"),
-        ("debate", ("verdict: continue (the reply lacks", "Not abandoned."), ["x"], "end"),
-        ("advisor", ("the reply does not start", "Longer", "A lunch box."), ["a"], "approve"),
-        ("planner", ("verdict: replan (the reply starts with that word)", "no sources"), ["x"], "done"),
+        ("supervisor", ("next: writer (named at character 15", "go to researcher"), ["1"], "researcher"),
+        ("debate", ("the judge continues the debate", "Not abandoned."), ["x"], "end"),
+        ("advisor", ("The advisor wants changes", "Longer", "A lunch box."), ["a"], "approve"),
+        ("planner", ("The evaluator wants a new plan", "no sources"), ["x"], "done"),
         ("plan", ("Run this plan?", "writer: Write: short."), ["r", *OWN, "enter", "enter"], "replace"),
     ],
     ids=list(WORKFLOWS),
@@ -91,7 +91,7 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
         await asked(it, *question)
         await answer(it, *keys)
         if name == "supervisor":
-            await asked(it, "route: DONE (the reply names no worker")
+            await asked(it, "next: the end (the reply names no worker")
             assert runner.get_state("t")["messages"][2] == "Notes."
             await answer(it, "enter")
         await it.shows("reached the end")

@@ -73,6 +73,13 @@ def test_those_that_would_be_decided_come_first_and_answers_by_how_many_allow_th
     assert [(name, times) for name, _, times in answers_of(rows)] == [("approve", 3), ("redo", 1), ("yes", 1)]
 
 
+def test_an_answer_whose_label_differs_between_threads_is_named_by_its_id() -> None:
+    wordings = ("agree: approve", "agree: send it back")
+    rows = [row(wording, choices=(Choice("accept", wording), REDO)) for wording in wordings]
+    labels = {name: label for name, label, _ in answers_of(rows)}
+    assert (labels["accept"], labels["redo"]) == ("accept", REDO.label)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> SQLiteCheckpointer:
     store = SQLiteCheckpointer(tmp_path / "runs.db")

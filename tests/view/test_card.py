@@ -163,8 +163,8 @@ def test_what_time_does_in_each_state(state: str, seconds: float, after: str, se
 NOTES = {
     "grace": "keys work in half a second",
     "open": "you are anna; z undoes it within 4 s",
-    "confirm": "high risk: press again for “approve anyway”",
-    "sending": "sending “approve anyway” in 4…",
+    "confirm": "high risk: press again for “approve the draft”",
+    "sending": "sending “approve the draft” in 4…",
     "sent": "sent",
     "over": "not accepted: somebody was faster. Your text stays here until you close this",
 }
@@ -247,13 +247,13 @@ def test_enter_confirms_what_is_to_be_pressed_again_and_not_what_is_recommended(
     card = risky().opened()
     card.press("a")
     card.press("enter")
-    assert card.review.unsent == "approve anyway"
+    assert card.review.unsent == "approve the draft"
 
 
 def test_words_that_an_answer_needs_are_asked_for_and_its_choice_stays_marked() -> None:
     card = Card().opened()
     assert card.press("r") == ("reason",)
-    assert card.note == "say what to change; enter, then enter for “revise with my words”"
+    assert card.note == "say what to change; enter, then enter for “send it back”"
     card.review.words = "shorter"
     card.press("enter")
     (send,) = card.wait(UNDO)
@@ -537,7 +537,7 @@ def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> No
     assert card.text().splitlines()[2:5] == [
         "Only anna or ben may answer.",
         "2 people must agree; 0 voted so far.",
-        f"Answer by {local_time(due)}; then it is “revise with my words”.",
+        f"Answer by {local_time(due)}; then it is “send it back”.",
     ]
     assert card.labels[-1] == f"later, but by {local_time(due)}"
 

@@ -69,8 +69,8 @@ def test_verdicts(reply: str, verdict: str, feedback: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("Approved.", "verdict: approved (the reply starts with 'approved')"),
-        ("not approved", "verdict: revise (the reply does not start with 'approved')"),
+        ("Approved.", "The advisor approves: its reply starts with “approved”."),
+        ("not approved", "The advisor wants changes: its reply does not start with “approved”."),
     ],
 )
 def test_the_thread_says_why_it_was_judged_so(reply: str, why: str) -> None:
@@ -161,6 +161,17 @@ def test_an_advisor_without_a_word_is_a_failure_that_can_be_resumed() -> None:
     runner, worker, _ = workflow(["approved"], checkpointer=store)
     assert runner.invoke(thread_id="t").output() == "draft 1"
     assert worker.prompts == []
+
+
+def test_agreeing_says_what_it_does_with_this_verdict() -> None:
+    def agreement(verdict: str, **options: Any) -> str:
+        runner, _, _ = workflow([verdict], human="verdict", **options)
+        (request,) = runner.invoke({"messages": "task"}, thread_id="t").pending
+        return request.choices[0].label
+
+    assert agreement("revise: Longer") == "agree: send it back"
+    assert agreement("approved") == "agree: approve the draft"
+    assert agreement("revise: Longer", max_revisions=0) == "agree: end without an approval"
 
 
 class TestWithAHuman:

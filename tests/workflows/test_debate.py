@@ -37,13 +37,13 @@ def floor(*verdicts: str, **options: Any) -> tuple[GraphRunner, Stub, Stub, Stub
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
-        ("done", "done", "verdict: done (the word is at character 1)"),
-        ("Both made their points. DONE.", "done", "verdict: done (the word is at character 25)"),
-        ("It is not done yet", "done", "verdict: done (the word is at character 11)"),
-        ("abandoned", "continue", "verdict: continue (the reply lacks the word 'done')"),
-        ("undone, donet, done_", "continue", "verdict: continue (the reply lacks the word 'done')"),
-        ("continue", "continue", "verdict: continue (the reply lacks the word 'done')"),
-        ("", "continue", "verdict: continue (the reply lacks the word 'done')"),
+        ("done", "done", "the judge ends the debate: “done” is at character 1 of its reply"),
+        ("Both made their points. DONE.", "done", "the judge ends the debate: “done” is at character 25 of its reply"),
+        ("It is not done yet", "done", "the judge ends the debate: “done” is at character 11 of its reply"),
+        ("abandoned", "continue", "the judge continues the debate: its reply lacks the word “done”"),
+        ("undone, donet, done_", "continue", "the judge continues the debate: its reply lacks the word “done”"),
+        ("continue", "continue", "the judge continues the debate: its reply lacks the word “done”"),
+        ("", "continue", "the judge continues the debate: its reply lacks the word “done”"),
     ],
     ids=["the bare word", "at the end in capitals", "naive: not done is done", "inside abandoned",
          "inside other words", "continue", "empty"],
@@ -52,7 +52,7 @@ def test_verdicts(reply: str, verdict: str, why: str) -> None:
     assert read_judgement(reply) == (verdict, why)
     runner, *_ = floor(reply, max_rounds=1)
     assert runner.invoke({"task": "t"}, thread_id="t")["judge_verdict"] == verdict
-    assert reasons(runner)[-1] == f"round 1 of 1, {why}"
+    assert reasons(runner)[-1] == f"round 1 of 1: {why}"
 
 
 @given(st.text(alphabet="abcdeno ", max_size=30))

@@ -47,15 +47,15 @@ class Crew:
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
-        ("done", "done", "verdict: done (the word is at character 1)"),
-        ("All is DONE.", "done", "verdict: done (the word is at character 8)"),
-        ("replan: more sources", "replan: more sources", "verdict: replan (the reply starts with that word)"),
-        ("Replan - not done", "replan: not done", "verdict: replan (the reply starts with that word)"),
-        ("replan", "replan: ", "verdict: replan (the reply starts with that word)"),
-        ("abandoned", "replan: abandoned", "verdict: replan (the reply lacks the word 'done')"),
-        ("please replan", "replan: please replan", "verdict: replan (the reply lacks the word 'done')"),
-        ("replanned and done", "done", "verdict: done (the word is at character 15)"),
-        ("", "replan: ", "verdict: replan (the reply lacks the word 'done')"),
+        ("done", "done", "The evaluator says done: the word is at character 1 of its reply."),
+        ("All is DONE.", "done", "The evaluator says done: the word is at character 8 of its reply."),
+        ("replan: more sources", "replan: more sources", "The evaluator wants a new plan: its reply starts with “replan”."),
+        ("Replan - not done", "replan: not done", "The evaluator wants a new plan: its reply starts with “replan”."),
+        ("replan", "replan: ", "The evaluator wants a new plan: its reply starts with “replan”."),
+        ("abandoned", "replan: abandoned", "The evaluator wants a new plan: its reply lacks the word “done”."),
+        ("please replan", "replan: please replan", "The evaluator wants a new plan: its reply lacks the word “done”."),
+        ("replanned and done", "done", "The evaluator says done: the word is at character 15 of its reply."),
+        ("", "replan: ", "The evaluator wants a new plan: its reply lacks the word “done”."),
     ],
     ids=["done", "done in capitals", "replan with a reason", "replan, though it says done", "replan alone",
          "done inside abandoned", "neither as it should be", "replan inside a word", "empty"],
@@ -84,9 +84,9 @@ def test_each_worker_gets_only_its_instruction() -> None:
     assert result["plan_index"] == 2
     assert reasons(crew.runner) == [
         "plan: 2 steps",
-        "route: step 1 of 2 is for 'researcher'",
-        "route: step 2 of 2 is for 'writer'",
-        "route: all 2 steps are done",
+        "step 1 of 2 goes to researcher",
+        "step 2 of 2 goes to writer",
+        "all 2 steps are done",
     ]
 
 

@@ -218,7 +218,7 @@ def test_what_is_no_agent_is_refused_when_built(bad: Any) -> None:
         ({3: Stub("a", [])}, "is a whole number"),
         ({("a",): Stub("a", [])}, "the name"),
         ({"": Stub("a", [])}, "has no name"),
-        ({"writer": Stub("a", []), "Writer": Stub("b", [])}, "'Writer' is there twice"),
+        ({"writer": Stub("a", []), "Writer": Stub("b", [])}, "'Writer' is used twice"),
         ("writer", "workers is"),
     ],
     ids=["a number", "a tuple", "an empty name", "one name in two cases", "a text for a list"],

@@ -77,8 +77,8 @@ def test_a_row_longer_than_the_default_limit_is_not_cut_short() -> None:
 
 @pytest.mark.parametrize(
     ("agents", "what"),
-    [([], "agents is empty"), ([Stub("a", []), Stub("a", [])], "'a' is there twice"),
-     ([object()], "one has no name"), ({"END": Stub("a", [])}, "'END' means something else")],
+    [([], "agents is empty"), ([Stub("a", []), Stub("a", [])], "'a' is used twice"),
+     ([object()], "an agent has no name"), ({"END": Stub("a", [])}, "'END' means something else")],
     ids=["no agents", "one name twice", "no name", "a reserved name"],
 )  # fmt: skip
 def test_agents_that_cannot_be_told_apart_are_refused_when_built(agents: Any, what: str) -> None:

@@ -17,7 +17,7 @@ from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.values import is_name, normalise
 from hitl_tui.engine.state.workflow_state import WorkflowState
-from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError, in_words
+from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError, UsageError, in_words
 
 LONGEST_DEADLINE = 100 * 366 * 86_400
 """Seconds."""
@@ -30,6 +30,8 @@ class GateChoice(Declaration, frozen=True):
     Attributes:
         id: what an answer names.
         label: what a person reads.
+        label_for: `(state) -> text`, what a person reads at this question instead of `label`; for a choice whose
+            effect depends on the state.
         key: the key suggested on screen.
         text: whether the person may or must add a comment.
         values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. The
@@ -42,6 +44,7 @@ class GateChoice(Declaration, frozen=True):
     key: str = ""
     text: TextUse = "optional"
     values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = {}  # noqa: RUF012 (a struct copies it)
+    label_for: Callable[[WorkflowState], str] | None = None
 
     def check(self) -> None:
         """Refuse an id that no answer can name, and values that no channel can hold."""
@@ -49,6 +52,8 @@ class GateChoice(Declaration, frozen=True):
             raise GraphInvalid(
                 f"GateChoice: the id {self.id!r} is not allowed", "give text, as an answer names it"
             )
+        if self.label_for is not None:
+            check_arguments(f"label_for of {self.label_in_errors()}", self.label_for, "state")
         if callable(self.values):
             arguments = ("state", "text") if takes_second(self.values, "text") else ("state",)
             check_arguments(f"the values of {self.label_in_errors()}", self.values, *arguments)
@@ -67,8 +72,19 @@ class GateChoice(Declaration, frozen=True):
 
     @property
     def choice(self) -> Choice:
-        """The answer as data."""
+        """The answer as data, with the label that holds in any state."""
         return Choice(self.id, self.label, self.key, self.text)
+
+    def choice_in(self, state: WorkflowState) -> Choice:
+        """Return the answer as a person sees it in a state; raises `UsageError` for a label that is no text."""
+        if self.label_for is None:
+            return self.choice
+        label = self.label_for(state)
+        if not is_name(label):
+            raise UsageError(
+                f"label_for of {self.label_in_errors()} returned {label!r:.60}", "return what a person reads"
+            )
+        return Choice(self.id, label, self.key, self.text)
 
 
 class Gate(Declaration, frozen=True):

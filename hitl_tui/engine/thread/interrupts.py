@@ -311,7 +311,7 @@ def gate_request(
         title=gate.title,
         payload=normalise(payload, what=f"the payload of the gate {gate.title!r}"),
         subject=gate.subject,
-        choices=tuple(choice.choice for choice in gate.choices),
+        choices=tuple(choice.choice_in(state) for choice in gate.choices),
         recommended=gate.recommended,
         reviewers=tuple(gate.reviewers),
         quorum=gate.quorum,

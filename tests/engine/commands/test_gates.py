@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import AnswerRefused, Gate, GateChoice, GraphInvalid, GraphRunner, HitlError
+from hitl_tui import AnswerRefused, Gate, GateChoice, GraphInvalid, GraphRunner, HitlError, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, review_loop, say
 from tests.support.spec import spec
@@ -75,6 +75,27 @@ def test_each_answer_is_a_checkpoint_even_where_it_sets_nothing(store: Checkpoin
     assert runner.invoke(thread_id="t")["n"] == 2
     assert runner.open("t").cursor.pending[0].step == 5
     check_log(runner, "t")
+
+
+def test_a_label_can_depend_on_the_state_and_is_part_of_what_is_answered(store: Checkpointer) -> None:
+    labelled = GateChoice("accept", "accept", label_for=lambda state: f"accept {state['draft']}")
+    ask = Gate("check", title="Go?", choices=[labelled, GateChoice("stop", "stop")])
+    runner = review_loop(store, interrupt_after=[ask])
+    first = runner.invoke({}, thread_id="t").pending[0]
+    assert [choice.label for choice in first.choices] == ["accept draft 1", "stop"]
+    runner.update_state("t", {"draft": "edited"}, as_node="check")
+    edited = runner.invoke(thread_id="t").pending[0]
+    assert [choice.label for choice in edited.choices] == ["accept edited", "stop"]
+    assert edited.request_hash != first.request_hash
+    check_log(runner, "t")
+
+
+def test_a_label_for_a_state_must_be_text(store: Checkpointer) -> None:
+    ask = Gate("check", title="Go?", choices=[GateChoice("go", "go", label_for=lambda state: " ")])
+    with pytest.raises(UsageError, match="label_for of .*'go'.* returned ' '"):
+        review_loop(store, interrupt_after=[ask]).invoke({}, thread_id="t")
+    with pytest.raises(GraphInvalid, match="label_for"):
+        Gate("check", title="Go?", choices=[GateChoice("go", "go", label_for=lambda: "go")])  # type: ignore[arg-type, misc]
 
 
 def test_values_may_be_made_from_state_and_words(store: Checkpointer) -> None:
