@@ -201,7 +201,7 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
         choices=[
             GateChoice("accept", "agree with the advisor", "enter", label_for=agreement),
             GateChoice("approve", "approve the draft", "a", values={"advisor_verdict": "approved"}),
-            GateChoice("revise", "send it back with my feedback", "r", text="required", values=_own_feedback),
+            GateChoice("revise", "send back with feedback", "r", text="required", values=_own_feedback),
         ],
     )
 

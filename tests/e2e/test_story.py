@@ -74,7 +74,7 @@ def second_session(thread: str) -> None:
 
 
 def third_session(thread: str) -> None:
-    """Resume the parent in yet another process, and accept the advisor's verdict on the edited draft."""
+    """Resume the parent in yet another process, and agree with the advisor on the edited draft."""
     with Terminal([*APP, "resume", thread]) as terminal:
         terminal.wait_for("advisor is next")
         terminal.press("c")

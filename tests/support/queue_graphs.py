@@ -82,7 +82,7 @@ def advisor(verdict: str = "approved") -> GraphRunner:
     choices = [
         GateChoice("accept", "agree with the advisor", "enter"),
         GateChoice("approve", "approve the draft", "a", values={"verdict": "approved"}),
-        GateChoice("revise", "send it back", "r", "required", values={"verdict": "revise"}),
+        GateChoice("revise", "send back with feedback", "r", "required", values={"verdict": "revise"}),
     ]
     gate = Gate("advisor", "Approve this draft?", choices, "approve", "latest_draft", asked, "accept")
     channels = {"latest_draft": Channel(""), "verdict": Channel("revise"), "rounds": Channel(0)}

@@ -66,10 +66,10 @@ INITIAL: dict[str, Any] = {
 }
 VERDICT = {"verdict": "revise", "draft": 2, "round": 2, "rounds": 3, "agent": "advisor"}
 CHOICES = (
-    Choice("accept", "accept: revise", "enter", "optional"),
+    Choice("accept", "agree: send it back", "enter", "optional"),
     Choice("approve", "approve the draft", "a", "optional"),
-    Choice("revise", "send it back", "r", "required"),
-    Choice("edit", "edit the draft, then go on", "e", "optional"),
+    Choice("revise", "send back with feedback", "r", "required"),
+    Choice("edit", "edit the draft first", "e", "optional"),
 )
 
 

@@ -184,10 +184,10 @@ async def test_after_a_failure_another_channel_can_still_be_picked():
         assert "KeyError" not in it.text()
 
 
-async def test_why_a_step_went_on_as_it_did_stands_above_what_it_changed():
+async def test_the_reason_for_a_route_is_shown_above_what_the_step_changed():
     tape = tapes.advisor_tape()
     why = "next: researcher (named at character 20 of the reply; writer, at 1, comes later in the list)"
     last = msgspec.structs.replace(tape.end.checkpoints[-1], text=why)
     end = msgspec.structs.replace(tape.end, checkpoints=(*tape.end.checkpoints[:-1], last))
     async with desk(dataclasses.replace(tape, end=end)) as it:
-        await it.shows("route: 'researcher' (named at", "later in the list")
+        await it.shows("next: researcher (named at", "later in the list")

@@ -123,7 +123,7 @@ async def test_words_that_are_required_are_asked_for():
         await it.press("r")
         await it.shows("say what to change")
         await it.press(*"shorter", "enter", "enter")
-        await it.shows("sending “send it back”")
+        await it.shows("sending “send back with feedback”")
         assert (await sent(it))["value"] == {"choice": "revise", "text": "shorter"}
 
 

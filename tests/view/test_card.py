@@ -238,9 +238,9 @@ def test_another_answer_at_high_risk_has_to_be_confirmed_itself() -> None:
     assert card.note == "high risk: press the key twice"
     card.press("a")
     card.review.choose("accept", card.now)
-    assert (card.review.state, card.note) == ("confirm", "high risk: press again for “accept: revise”")
+    assert (card.review.state, card.note) == ("confirm", "high risk: press again for “agree: send it back”")
     card.press("enter")
-    assert card.review.unsent == "accept: revise"
+    assert card.review.unsent == "agree: send it back"
 
 
 def test_enter_confirms_what_is_to_be_pressed_again_and_not_what_is_recommended() -> None:
@@ -253,7 +253,7 @@ def test_enter_confirms_what_is_to_be_pressed_again_and_not_what_is_recommended(
 def test_words_that_an_answer_needs_are_asked_for_and_its_choice_stays_marked() -> None:
     card = Card().opened()
     assert card.press("r") == ("reason",)
-    assert card.note == "say what to change; enter, then enter for “send it back”"
+    assert card.note == "say what to change; enter, then enter for “send back with feedback”"
     card.review.words = "shorter"
     card.press("enter")
     (send,) = card.wait(UNDO)
@@ -292,7 +292,7 @@ def test_a_refusal_asks_why_and_takes_no_answer_for_one() -> None:
             id="tool calls",
         ),
         pytest.param(
-            {"choices": tapes.CHOICES[:1]}, ["accept: revise", "edit latest_draft first"],
+            {"choices": tapes.CHOICES[:1]}, ["agree: send it back", "edit latest_draft first"],
             "Your reason (tab), kept in the log", True, id="choice with a subject",
         ),
     ],
@@ -537,7 +537,7 @@ def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> No
     assert card.text().splitlines()[2:5] == [
         "Only anna or ben may answer.",
         "2 people must agree; 0 voted so far.",
-        f"Answer by {local_time(due)}; then it is “send it back”.",
+        f"Answer by {local_time(due)}; then it is “send back with feedback”.",
     ]
     assert card.labels[-1] == f"later, but by {local_time(due)}"
 
