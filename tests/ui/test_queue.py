@@ -516,7 +516,7 @@ async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: 
         at = ORDER.index("blog-indexes")
         await it.press(*["down"] * at)
         await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
-        await it.shows("last time  tester chose “send back with feedback” at step 2: “concrete first”")
+        await it.shows("last time  tester chose “send back with feedback” at step", "concrete first”")
         await it.shows("the end or worker")
         await it.pilot.resize_terminal(139, 40)
         await it.gone("last time")

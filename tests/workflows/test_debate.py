@@ -34,16 +34,19 @@ def floor(*verdicts: str, **options: Any) -> tuple[GraphRunner, Stub, Stub, Stub
     return debate_workflow([pro, con], judge, **options), pro, con, judge
 
 
+CONTINUES = "the judge continues the debate: its reply lacks the word “done”"
+
+
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
         ("done", "done", "the judge ends the debate: “done” is at character 1 of its reply"),
-        ("Both made their points. DONE.", "done", "the judge ends the debate: “done” is at character 25 of its reply"),
+        ("Settled. DONE.", "done", "the judge ends the debate: “done” is at character 10 of its reply"),
         ("It is not done yet", "done", "the judge ends the debate: “done” is at character 11 of its reply"),
-        ("abandoned", "continue", "the judge continues the debate: its reply lacks the word “done”"),
-        ("undone, donet, done_", "continue", "the judge continues the debate: its reply lacks the word “done”"),
-        ("continue", "continue", "the judge continues the debate: its reply lacks the word “done”"),
-        ("", "continue", "the judge continues the debate: its reply lacks the word “done”"),
+        ("abandoned", "continue", CONTINUES),
+        ("undone, donet, done_", "continue", CONTINUES),
+        ("continue", "continue", CONTINUES),
+        ("", "continue", CONTINUES),
     ],
     ids=["the bare word", "at the end in capitals", "naive: not done is done", "inside abandoned",
          "inside other words", "continue", "empty"],

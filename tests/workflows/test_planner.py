@@ -44,18 +44,22 @@ class Crew:
         return self.runner.invoke({"messages": [task]}, thread_id="t")
 
 
+WANTS_ANOTHER = "The evaluator wants a new plan: its reply starts with “replan”."
+LACKS_DONE = "The evaluator wants a new plan: its reply lacks the word “done”."
+
+
 @pytest.mark.parametrize(
     ("reply", "verdict", "why"),
     [
         ("done", "done", "The evaluator says done: the word is at character 1 of its reply."),
         ("All is DONE.", "done", "The evaluator says done: the word is at character 8 of its reply."),
-        ("replan: more sources", "replan: more sources", "The evaluator wants a new plan: its reply starts with “replan”."),
-        ("Replan - not done", "replan: not done", "The evaluator wants a new plan: its reply starts with “replan”."),
-        ("replan", "replan: ", "The evaluator wants a new plan: its reply starts with “replan”."),
-        ("abandoned", "replan: abandoned", "The evaluator wants a new plan: its reply lacks the word “done”."),
-        ("please replan", "replan: please replan", "The evaluator wants a new plan: its reply lacks the word “done”."),
+        ("replan: more sources", "replan: more sources", WANTS_ANOTHER),
+        ("Replan - not done", "replan: not done", WANTS_ANOTHER),
+        ("replan", "replan: ", WANTS_ANOTHER),
+        ("abandoned", "replan: abandoned", LACKS_DONE),
+        ("please replan", "replan: please replan", LACKS_DONE),
         ("replanned and done", "done", "The evaluator says done: the word is at character 15 of its reply."),
-        ("", "replan: ", "The evaluator wants a new plan: its reply lacks the word “done”."),
+        ("", "replan: ", LACKS_DONE),
     ],
     ids=["done", "done in capitals", "replan with a reason", "replan, though it says done", "replan alone",
          "done inside abandoned", "neither as it should be", "replan inside a word", "empty"],

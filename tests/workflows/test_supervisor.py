@@ -35,6 +35,9 @@ def office(*says: str, human: Any = None, **options: Any) -> tuple[GraphRunner, 
     return runner, manager, researcher, writer
 
 
+NAMES_NONE = "next: the end (the reply names no worker as a whole word)"
+
+
 @pytest.mark.parametrize(
     ("reply", "route", "why"),
     [
@@ -43,13 +46,13 @@ def office(*says: str, human: Any = None, **options: Any) -> tuple[GraphRunner, 
         ("'writer'", "writer", "next: writer (named at character 2 of the reply)"),
         ("writer first, then researcher", "researcher",
          "next: researcher (named at character 20 of the reply; writer, at 1, comes later in the list)"),
-        ("The writers are tired", "DONE", "next: the end (the reply names no worker as a whole word)"),
-        ("underwriter, writer_2, writer2", "DONE", "next: the end (the reply names no worker as a whole word)"),
+        ("The writers are tired", "DONE", NAMES_NONE),
+        ("underwriter, writer_2, writer2", "DONE", NAMES_NONE),
         ("ghost-writer", "writer", "next: writer (named at character 7 of the reply)"),
-        ("I will not ask the writer again. DONE", "writer", "next: writer (named at character 20 of the reply)"),
-        ("DONE", "DONE", "next: the end (the reply names no worker as a whole word)"),
-        ("nobody", "DONE", "next: the end (the reply names no worker as a whole word)"),
-        ("", "DONE", "next: the end (the reply names no worker as a whole word)"),
+        ("I will not ask the writer. DONE", "writer", "next: writer (named at character 20 of the reply)"),
+        ("DONE", "DONE", NAMES_NONE),
+        ("nobody", "DONE", NAMES_NONE),
+        ("", "DONE", NAMES_NONE),
     ],
     ids=["the bare name", "in capitals", "in quotes", "two names: the declared order counts", "in a plural",
          "inside other words", "beside a hyphen", "named though it says DONE", "DONE", "no name", "empty"],

@@ -30,8 +30,8 @@ class GateChoice(Declaration, frozen=True):
     Attributes:
         id: what an answer names.
         label: what a person reads.
-        label_for: `(state) -> text`, what a person reads at this question instead of `label`; for a choice whose
-            effect depends on the state.
+        label_for: `(state) -> text`, read instead of `label` where the effect of the choice depends on the
+            state.
         key: the key suggested on screen.
         text: whether the person may or must add a comment.
         values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. The
@@ -76,7 +76,7 @@ class GateChoice(Declaration, frozen=True):
         return Choice(self.id, self.label, self.key, self.text)
 
     def choice_in(self, state: WorkflowState) -> Choice:
-        """Return the answer as a person sees it in a state; raises `UsageError` for a label that is no text."""
+        """Return the answer as a person sees it; raises `UsageError` if `label_for` returns no text."""
         if self.label_for is None:
             return self.choice
         label = self.label_for(state)

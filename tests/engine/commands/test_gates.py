@@ -92,7 +92,7 @@ def test_a_label_can_depend_on_the_state_and_is_part_of_what_is_answered(store: 
 
 def test_a_label_for_a_state_must_be_text(store: Checkpointer) -> None:
     ask = Gate("check", title="Go?", choices=[GateChoice("go", "go", label_for=lambda state: " ")])
-    with pytest.raises(UsageError, match="label_for of .*'go'.* returned ' '"):
+    with pytest.raises(UsageError, match=r"label_for of .*'go'.* returned ' '"):
         review_loop(store, interrupt_after=[ask]).invoke({}, thread_id="t")
     with pytest.raises(GraphInvalid, match="label_for"):
         Gate("check", title="Go?", choices=[GateChoice("go", "go", label_for=lambda: "go")])  # type: ignore[arg-type, misc]
