@@ -1,4 +1,4 @@
-"""`watch`, and the same in a session: telling a person what waits, expires or has ended, by `[notify]`."""
+"""`watch`, and the same in a session: notify a person of what waits, expires or has ended, by `[notify]`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hitl_tui.errors import ExitCode, HitlError, UsageError
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
+    from hitl_tui.team.notifiers import Notifier
     from hitl_tui.team.watch import Watch
-    from hitl_tui.team.ways import Way
     from hitl_tui.view.notices import Notice
 
 _BEFORE = "10m"
@@ -45,32 +45,38 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.team.ways import TerminalNotice
+    from hitl_tui.team.notifiers import TerminalNotice
 
     settings = load_settings({"store": store, "reviewer": reviewer})
     counted: list[int] = []
     out = own_out()
-    ways: list[Way] = [_Lines(as_json=as_json)]
+    notifiers: list[Notifier] = [_Lines(as_json=as_json)]
     terminal = settings.notify.get("terminal", ("bell",))
     if terminal and out.isatty():
-        ways.append(TerminalNotice(terminal, writing_to(out)))
+        notifiers.append(TerminalNotice(terminal, writing_to(out)))
     with closing(open_existing(settings)) as opened:
-        at_it = _watch(opened, settings, [*ways, *_far(settings)], failed=_failed, counted=counted.append)
-        with closing(at_it.sent):
+        watcher = _watch(
+            opened,
+            settings,
+            [*notifiers, *_distant_notifiers(settings)],
+            failed=_failed,
+            counted=counted.append,
+        )
+        with closing(watcher.sent):
             if once:
-                at_it.look()
+                watcher.look()
                 return ExitCode.WAITING if counted and counted[-1] else ExitCode.DONE
             for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
-                signal.signal(number, lambda *_: at_it.stop())
-            at_it.run(_EVERY)
+                signal.signal(number, lambda *_: watcher.stop())
+            watcher.run(_EVERY)
     return ExitCode.DONE
 
 
 class SessionNotices:
-    """Notices while a session is open, on screen or in lines: by a thread that looks now and then.
+    """Sends notices while a session is open, from a thread that looks now and then.
 
     Args:
-        failed: is told what could not be told.
+        failed: called with the error of a notice that could not be sent.
     """
 
     def __init__(self, settings: Settings, failed: Callable[[HitlError], object]) -> None:
@@ -79,58 +85,58 @@ class SessionNotices:
         self._stop: Callable[[], object] = lambda: None
         self._titled = False
 
-    def begin(
+    def start(
         self,
         store: Checkpointer,
         write: Callable[[str], object],
         sees: Callable[[Notice], bool],
-        tell: Callable[[str], object] | None = None,
+        print_line: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
-        """Begin; gives what ends it.
+        """Start the thread; return a function that stops it.
 
         Args:
-            write: puts bytes onto the terminal, from any thread.
-            sees: whether the person has seen what a notice says.
-            tell: is told each in words, where there is nothing else that shows it.
+            write: writes to the terminal, from any thread.
+            sees: whether the person has seen what a notice says on screen.
+            print_line: prints a notice, if no screen shows it.
         """
-        from hitl_tui.team.ways import TerminalNotice
+        from hitl_tui.team.notifiers import TerminalNotice
         from hitl_tui.view.notices import KEEP_TITLE, title_bytes
 
         notify = self._settings.notify
         terminal = notify.get("terminal", ("bell",))
         if os.environ.get("TERM") == "dumb":  # it shows all of what is no bell
-            terminal = [way for way in terminal if way == "bell"]
-        ways: list[Way] = [TerminalNotice(terminal, write)] if terminal else []
-        ways += [_Words(tell)] if tell is not None else []
+            terminal = [signal for signal in terminal if signal == "bell"]
+        notifiers: list[Notifier] = [TerminalNotice(terminal, write)] if terminal else []
+        notifiers += [_SessionLines(print_line)] if print_line is not None else []
         # The console of Linux has no title, and shows what sets one.
         self._titled = bool(notify.get("title", True)) and os.environ.get("TERM") not in ("linux", "dumb")
         if self._titled:
             write(KEEP_TITLE)
 
         def counted(number: int) -> None:
-            if self._titled and not stopped:
+            if self._titled and not stops:
                 write(title_bytes(number))
 
-        stopped: list[bool] = []
-        at_it = _watch(
-            store, self._settings, [*ways, *_far(self._settings)], failed=self._failed, counted=counted,
-            sees=sees, quiet=True,
+        stops: list[bool] = []
+        watcher = _watch(
+            store, self._settings, [*notifiers, *_distant_notifiers(self._settings)], failed=self._failed,
+            counted=counted, sees=sees, quiet=True,
         )  # fmt: skip
 
         def run() -> None:
-            with closing(at_it.sent):
-                at_it.run(_EVERY_ON_SCREEN)
+            with closing(watcher.sent):
+                watcher.run(_EVERY_ON_SCREEN)
 
         def stop() -> None:
-            stopped.append(True)
-            at_it.stop()
+            stops.append(True)
+            watcher.stop()
 
         self._stop = stop
         threading.Thread(target=run, name="notices", daemon=True).start()
         return stop
 
-    def end(self) -> None:
-        """Once the session is over: the window has its own title again."""
+    def stop(self) -> None:
+        """Stop the thread and restore the window's title."""
         from hitl_tui.view.notices import GIVE_TITLE_BACK
 
         self._stop()
@@ -138,25 +144,25 @@ class SessionNotices:
             writing_to(own_out())(GIVE_TITLE_BACK)
 
 
-class _Words:
-    """A sentence for whoever sits at a session in lines."""
+class _SessionLines:
+    """Prints notices in a session in plain text mode."""
 
     name = "session"
 
-    def __init__(self, say: Callable[[str], object]) -> None:
-        self._say = say
+    def __init__(self, print_line: Callable[[str], object]) -> None:
+        self._print_line = print_line
 
-    def tell(self, text: str, document: bytes) -> None:
-        self._say(text)
+    def send(self, text: str, document: bytes) -> None:
+        self._print_line(text)
 
 
 class _Lines:
-    """A line, or a document, on stdout."""
+    """Prints a line or a document on stdout."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.name = "json" if as_json else "lines"
 
-    def tell(self, text: str, document: bytes) -> None:
+    def send(self, text: str, document: bytes) -> None:
         if self.name == "json":
             out = own_out()
             out.write(f"{document.decode()}\n")
@@ -165,7 +171,7 @@ class _Lines:
             say(f"{time.strftime('%H:%M')} {text}")
 
 
-def _watch(store: Checkpointer, settings: Settings, ways: Sequence[Way], **how: Any) -> Watch:
+def _watch(store: Checkpointer, settings: Settings, notifiers: Sequence[Notifier], **how: Any) -> Watch:
     from hitl_tui.config import sent_notices_file
     from hitl_tui.engine.log.units import span_of
     from hitl_tui.stores.opening import without_password
@@ -177,7 +183,7 @@ def _watch(store: Checkpointer, settings: Settings, ways: Sequence[Way], **how: 
     return Watch(
         store,
         SentNotices(sent_notices_file(), f"{place}\n{settings.reviewer}"),
-        ways,
+        notifiers,
         person=settings.reviewer,
         before=span_of(settings.notify.get("before", _BEFORE)),
         encode=_document,
@@ -185,16 +191,16 @@ def _watch(store: Checkpointer, settings: Settings, ways: Sequence[Way], **how: 
     )
 
 
-def _far(settings: Settings) -> list[Way]:
-    """The ways that lead away from the terminal.
+def _distant_notifiers(settings: Settings) -> list[Notifier]:
+    """Return the notifiers outside the terminal.
 
     Raises:
         UsageError: a command that is a line for a shell without `shell = true`; Apprise is missing.
     """
     from hitl_tui.config import NOTIFY_URLS
-    from hitl_tui.team.ways import CommandHook, Services
+    from hitl_tui.team.notifiers import CommandHook, Services
 
-    ways: list[Way] = []
+    notifiers: list[Notifier] = []
     command, shell = settings.notify.get("command"), settings.notify.get("shell", False)
     if command:
         if isinstance(command, str) != shell:
@@ -202,9 +208,9 @@ def _far(settings: Settings) -> list[Way]:
                 "notify.command is a list of a program and its arguments; one line only with shell = true",
                 'write command = ["program", "argument"]',
             )
-        ways.append(CommandHook(command))
+        notifiers.append(CommandHook(command))
     urls = os.environ.get(NOTIFY_URLS, "").split() or settings.notify.get("urls", ())
-    return [*ways, Services(urls)] if urls else ways
+    return [*notifiers, Services(urls)] if urls else notifiers
 
 
 def _document(notice: Notice) -> bytes:
@@ -215,7 +221,7 @@ def _document(notice: Notice) -> bytes:
 
 
 def writing_to(out: Any) -> Callable[[str], object]:
-    """What writes to a stream as far as that still goes."""
+    """Return a function that writes to a stream and ignores a closed one."""
 
     def write(text: str) -> None:
         with suppress(OSError, ValueError):

@@ -108,7 +108,7 @@ def show(
         result = run_app(
             None if list_threads else open_driver, actor=settings.reviewer, look=screen_look(settings),
             breaks=breaks, prepare=opened.prepare, waits_for=_waits_for,
-            notices=lambda write, sees: opened.begin_notices(settings, write, sees),
+            notices=lambda write, sees: opened.start_notices(settings, write, sees),
             open_hub=open_hub if list_threads else None,
             attention=Attention(
                 settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
@@ -117,7 +117,7 @@ def show(
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:
-        opened.end_notices()
+        opened.stop_notices()
     keep_nodes_apart()
     return _after_screen(result, settings)
 
@@ -132,7 +132,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
 
         if not (sys.stdin.isatty() and own_out().isatty()):
             return lambda: None  # nobody sits there
-        return opened.begin_notices(settings, writing_to(own_out()), sees, tell)
+        return opened.start_notices(settings, writing_to(own_out()), sees, tell)
 
     try:
         return run_plain(
@@ -144,7 +144,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
             notices=notices,
         )
     finally:
-        opened.end_notices()
+        opened.stop_notices()
 
 
 def browse(store_url: str | None) -> bool:
@@ -193,24 +193,24 @@ class Opened:
         self.hub: LocalHub | None = None
         self._notices: SessionNotices | None = None
 
-    def begin_notices(
+    def start_notices(
         self,
         settings: Settings,
         write: Callable[[str], object],
         sees: Callable[[Notice], bool],
-        tell: Callable[[str], object] | None = None,
+        print_line: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
-        """Begin to tell the person what happens in the store; gives what ends that."""
+        """Start to notify the person of what happens in the store; return a function that stops it."""
         from hitl_tui.cli.notify import SessionNotices
 
         assert self.store is not None
-        self._notices = SessionNotices(settings, _not_told)
-        return self._notices.begin(self.store, write, sees, tell)
+        self._notices = SessionNotices(settings, _log_unsent)
+        return self._notices.start(self.store, write, sees, print_line)
 
-    def end_notices(self) -> None:
-        """Tell no more, where anything was told."""
+    def stop_notices(self) -> None:
+        """Stop the notices, if they were started."""
         if self._notices is not None:
-            self._notices.end()
+            self._notices.stop()
 
     async def prepare(self, driver: Driver) -> None:
         """Begin to import what its models need: those of its agents, or without a graph those of its log."""
@@ -225,7 +225,7 @@ class Opened:
                 prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
 
 
-def _not_told(error: HitlError) -> None:
+def _log_unsent(error: HitlError) -> None:
     logging.getLogger("hitl_tui").warning("%s", error)
 
 

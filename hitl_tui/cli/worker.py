@@ -94,7 +94,7 @@ def worker(
             runners[runner.graph.digest] = runner
             say(f"{spec}: graph {one_line(runner.graph.name)} {runner.graph.digest[:12]}")
         at_work = Worker(
-            opened, jobs, runners, concurrency=concurrency, grace=grace, tell=_tell,
+            opened, jobs, runners, concurrency=concurrency, grace=grace, report=_report,
             observe=observer_of(settings),
         )  # fmt: skip
         loop = asyncio.get_running_loop()
@@ -107,8 +107,8 @@ def worker(
     return ExitCode.DONE
 
 
-def _tell(words: str) -> None:
-    say(f"{time.strftime('%H:%M:%S')} {one_line(words, 400)}")
+def _report(line: str) -> None:
+    say(f"{time.strftime('%H:%M:%S')} {one_line(line, 400)}")
 
 
 @click.command()

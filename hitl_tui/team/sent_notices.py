@@ -1,4 +1,4 @@
-"""Remembers which notices were sent to a person by any process: each is sent once by each channel."""
+"""Remembers which notices any process has sent to a person, so that each notifier sends each once."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ class SentNotices:
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            self._db.execute("CREATE TABLE IF NOT EXISTS told (key TEXT PRIMARY KEY, at INTEGER NOT NULL)")
+            self._db.execute("CREATE TABLE IF NOT EXISTS sent (key TEXT PRIMARY KEY, at INTEGER NOT NULL)")
         except (OSError, sqlite3.Error) as error:
             raise self._unusable(error) from error
 
-    def claim(self, way: str, key: str, now: int) -> bool:
-        """Claim a notice for a channel; return whether it was not sent or claimed there before."""
+    def claim(self, notifier: str, key: str, now: int) -> bool:
+        """Claim a notice for a notifier; return False if it has been sent or claimed."""
         with self._lock:
             try:
-                sql = "INSERT OR IGNORE INTO told (key, at) VALUES (?, ?)"
-                return self._db.execute(sql, (f"{self._scope}\n{way}\n{key}", now)).rowcount == 1
+                sql = "INSERT OR IGNORE INTO sent (key, at) VALUES (?, ?)"
+                return self._db.execute(sql, (f"{self._scope}\n{notifier}\n{key}", now)).rowcount == 1
             except sqlite3.Error as error:
                 raise self._unusable(error) from error
 
     def mark(self, now: int) -> int:
-        """Up to when a watch has looked at what ended; `now` where none has."""
+        """Return the time up to which watches have reported ended threads; `now` if none has."""
         with self._lock:
             try:
-                self._db.execute("DELETE FROM told WHERE at < ? AND key NOT LIKE 'mark %'", (now - _KEPT,))
+                self._db.execute("DELETE FROM sent WHERE at < ? AND key NOT LIKE 'mark %'", (now - _KEPT,))
                 key = f"mark {self._scope}"
-                self._db.execute("INSERT OR IGNORE INTO told (key, at) VALUES (?, ?)", (key, now))
-                return int(self._db.execute("SELECT at FROM told WHERE key = ?", (key,)).fetchone()[0])
+                self._db.execute("INSERT OR IGNORE INTO sent (key, at) VALUES (?, ?)", (key, now))
+                return int(self._db.execute("SELECT at FROM sent WHERE key = ?", (key,)).fetchone()[0])
             except sqlite3.Error as error:
                 raise self._unusable(error) from error
 
     def set_mark(self, at: int) -> None:
-        """Note up to when was looked."""
+        """Save the time up to which ended threads were reported."""
         with self._lock:
             try:
-                sql = "UPDATE told SET at = max(at, ?) WHERE key = ?"
+                sql = "UPDATE sent SET at = max(at, ?) WHERE key = ?"
                 self._db.execute(sql, (at, f"mark {self._scope}"))
             except sqlite3.Error as error:
                 raise self._unusable(error) from error

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of a thread: run, node, attempt, branch, model and tool call, and the human's wait.
+"""OpenTelemetry spans of a thread: runs, nodes, attempts, branches, model and tool calls, waits for people.
 
-Names are those of the semantic conventions for generative AI, where these have one.  Spans hold names,
-counts, times and decisions; never prompts, replies, arguments, results, values or messages of errors.
+Names follow the semantic conventions for generative AI, where they have one. Spans hold names, counts, times
+and decisions; never prompts, replies, arguments, results, values or error messages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.thread.session import Session
 
 _SENT_WITHIN = 3
-"""Seconds after which a collector that does not answer is given up."""
+"""Seconds to wait for a collector's response."""
 _ENDS_WAIT = frozenset({"answer", "timeout", "withdrawn"})
 _OVER = frozenset({"completed", "cancelled"})
 
@@ -50,15 +50,14 @@ _log = logging.getLogger(__name__)
 
 
 class Spans:
-    """Makes spans of the events of one thread; it is called with each of them, in order.
+    """Makes spans from the events of one thread; call it with each event, in order.
 
-    All spans of one invocation of a thread belong to one trace, whichever process makes them.  Below the
-    thread's own span, which is made once the thread has ended, stand its runs and the waits for people
-    between them.
+    All spans of one invocation of a thread belong to one trace, whichever process makes them. The thread's
+    own span is made when the thread has ended; below it are its runs and the waits for people.
 
     Args:
         source: what runs the thread, as in `runner.invoke(..., on_event=Spans(runner))`.
-        provider: where tracers come from; by default the process's own.
+        provider: the provider of tracers; by default that of the process.
 
     Raises:
         UsageError: the extra `telemetry` is not installed.
@@ -72,10 +71,10 @@ class Spans:
         self._invocation = 0
         self._trace: tuple[int, int] = (0, 0)
         self._open: dict[str, Span] = {}
-        """Spans that have begun, from the outermost to the innermost: run, node, attempt, then branches."""
+        """Started spans, from the outermost to the innermost: run, node, attempt, then branches."""
 
     def __call__(self, event: Event) -> None:
-        """Take the next event."""
+        """Handle the next event."""
         if isinstance(event, RunStarted):
             self._run_started(event)
         elif isinstance(event, LedgerWritten):
@@ -143,7 +142,7 @@ class Spans:
 
     def _node_started(self, event: NodeStarted) -> None:
         if event.attempt > 1 and "node" in self._open:
-            self._end("attempt", at=event.at, error="tried again")
+            self._end("attempt", at=event.at, error="retried")
         else:
             self._end("node", at=event.at)
             attributes = {"hitl_tui.node": event.node, "hitl_tui.step": event.step}
@@ -152,7 +151,7 @@ class Spans:
         self._start("attempt", f"attempt {event.attempt}", attributes, above="node", at=event.at)
 
     def _child_moved(self, event: ChildMoved) -> None:
-        """A node inside a subgraph is a span from when its thread says that it runs until it says another."""
+        """Start the span of a subgraph's running node, and end that of the node before it."""
         key = f"{event.path}/"
         self._end(key)
         if event.running:
@@ -173,7 +172,7 @@ class Spans:
         self._call(f"chat {event.model}", attributes, event.path, event.duration, client=True)
 
     def _waited(self, entry: LedgerEntry) -> None:
-        """A wait is told by whoever ends it, in whatever process; it began when the request was written."""
+        """Make the span of a wait, from the request to the entry that ended it, by whichever process."""
         if self._store is None:
             return
         entries = [
@@ -216,7 +215,7 @@ class Spans:
         from opentelemetry.context import Context
 
         attributes = {"gen_ai.workflow.name": self._graph, "gen_ai.conversation.id": self._thread_id}
-        with ids.given(self._trace):
+        with ids.fixed(self._trace):
             span = self._tracer.start_span(
                 f"thread {self._graph}", Context(), attributes=attributes, start_time=info.created_at * 1000
             )
@@ -265,7 +264,7 @@ class Spans:
         *,
         client: bool = False,
     ) -> None:
-        """A call that has ended now and took `duration` microseconds."""
+        """Make the span of a call that took `duration` microseconds and has ended now."""
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
         now = time.time_ns()
@@ -297,11 +296,11 @@ class Spans:
 
 
 class Collector:
-    """Sends spans to a collector that speaks OTLP over HTTP, behind the runs.
+    """Sends spans to a collector by OTLP over HTTP, in the background.
 
     Args:
-        url: of the collector, as http://localhost:4318.  Variables of OpenTelemetry, as
-            `OTEL_SERVICE_NAME` and `OTEL_EXPORTER_OTLP_HEADERS`, hold beside it.
+        url: the collector, such as http://localhost:4318. OpenTelemetry's variables, such as
+            `OTEL_SERVICE_NAME` and `OTEL_EXPORTER_OTLP_HEADERS`, apply as well.
 
     Raises:
         UsageError: the extra `telemetry` is not installed.
@@ -318,68 +317,68 @@ class Collector:
         collector = self
 
         class Exporter(OTLPSpanExporter):
-            """Counts what can't be sent."""
+            """Counts spans that can't be sent."""
 
             def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
                 try:
                     result = super().export(spans)
-                except Exception:  # older versions raise what the connection does
+                except Exception:  # older versions raise the connection's errors
                     result = SpanExportResult.FAILURE
                 collector._lost += 0 if result is SpanExportResult.SUCCESS else len(spans)
                 return result
 
-        # What it says of its collector must not be written over the screen.
+        # Its warnings about the collector must not be written over the screen.
         logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
         self._lost = 0
         address = url if url.rstrip("/").endswith("/v1/traces") else f"{url.rstrip('/')}/v1/traces"
-        named = Resource.create({"service.name": "hitl-tui"}).merge(Resource.create())
-        self.provider = TracerProvider(resource=named, shutdown_on_exit=False)
+        resource = Resource.create({"service.name": "hitl-tui"}).merge(Resource.create())
+        self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.provider.add_span_processor(BatchSpanProcessor(Exporter(address, timeout=_SENT_WITHIN)))
 
     def observe(self, session: Session) -> Callable[[Event], None]:
-        """What is to be told each event of a thread; nothing it does disturbs the run."""
+        """Return a callback for the events of a thread; its errors are logged and never disturb the run."""
         spans = Spans(session, self.provider)
 
-        def tell(event: Event) -> None:
+        def handle(event: Event) -> None:
             try:
                 spans(event)
             except Exception:
-                _log.exception("no span could be made of an event")
+                _log.exception("an event could not be turned into a span")
 
-        return tell
+        return handle
 
     def close(self) -> int:
-        """Send what is left; gives how many spans could not be sent."""
+        """Send the remaining spans; return how many spans could not be sent."""
         self.provider.shutdown()
         return self._lost
 
 
 class _Ids:
-    """Gives the thread's own span the ids that its runs, of any process, name as what they stand below."""
+    """Generates ids; the thread's own span gets the ids that its runs, in any process, have as parent."""
 
-    def __init__(self, usual: IdGenerator) -> None:
-        self._usual = usual
-        self._given: tuple[int, int] | None = None
+    def __init__(self, default: IdGenerator) -> None:
+        self._default = default
+        self._fixed: tuple[int, int] | None = None
 
     @contextmanager
-    def given(self, ids: tuple[int, int]) -> Iterator[None]:
-        """The span that is started within gets these ids, of trace and span."""
-        self._given = ids
+    def fixed(self, ids: tuple[int, int]) -> Iterator[None]:
+        """Give the span that is started inside these ids of trace and span."""
+        self._fixed = ids
         try:
             yield
         finally:
-            self._given = None
+            self._fixed = None
 
     def generate_trace_id(self) -> int:
-        """A new id of a trace."""
-        return self._given[0] if self._given else self._usual.generate_trace_id()
+        """Return the id for a new trace."""
+        return self._fixed[0] if self._fixed else self._default.generate_trace_id()
 
     def generate_span_id(self) -> int:
-        """A new id of a span."""
-        return self._given[1] if self._given else self._usual.generate_span_id()
+        """Return the id for a new span."""
+        return self._fixed[1] if self._fixed else self._default.generate_span_id()
 
     def is_trace_id_random(self) -> bool:
-        """All of them are spread evenly, hashes too."""
+        """True: all ids are evenly distributed, also the hashes."""
         return True
 
 

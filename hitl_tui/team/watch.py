@@ -1,4 +1,4 @@
-"""Watches a store for a person and tells them what happens, each notice once in each way."""
+"""Watches a store and notifies a person of what happens; each notifier sends each notice once."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from collections.abc import Callable, Sequence
 
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
+from hitl_tui.team.notifiers import NotificationFailed, Notifier
 from hitl_tui.team.sent_notices import SentNotices
-from hitl_tui.team.ways import NotificationFailed, Way
 from hitl_tui.view.notices import ENDS, Notice, Person, asked, ended, expiring, next_deadline, words
 
 _MOST = 1000
 """Most waiting threads that are reported."""
 _UNKNOWN = 10.0
-"""Seconds between looks at a store that can't tell whether anything was written."""
+"""Seconds between looks at a store that doesn't know whether anything was written."""
 _MOMENT = 0.1
-"""Seconds for which what is written one after the other is looked at together."""
+"""Seconds to wait after a change, so that changes that follow each other are read at once."""
 _IDLE = 4
-"""How much longer than a look took there is none: the store is busy with others, too."""
+"""The pause after a look is at least this many times as long as the look: others use the store, too."""
 
 
 class Watch:
-    """Looks at a store again and again, in a thread of its own or in the caller's.
+    """Looks at a store repeatedly, in the caller's thread, and sends notices.
 
     Args:
-        person: whose decisions and requests these are.
+        person: who is notified.
         before: microseconds before a deadline at which a notice is sent.
-        encode: a notice as the document of `--json`.
-        failed: called once for each channel that fails, and for a store that can't be read.
+        encode: turns a notice into the document of `--json`.
+        failed: called once for each notifier that fails, and for a store that can't be read.
         counted: called with the number of threads that wait for the person, whenever it changes.
         sees: whether the person has seen a notice's content on screen; such a notice is not sent.
-        quiet: notices at the first look count as sent: the person is looking at the screen.
+        quiet: count notices at the first look as sent, since the person is at the screen.
     """
 
     def __init__(
         self,
         store: Store,
         sent: SentNotices,
-        ways: Sequence[Way],
+        notifiers: Sequence[Notifier],
         *,
         person: str,
         before: int,
@@ -51,7 +51,7 @@ class Watch:
     ) -> None:
         self._store = store
         self.sent = sent
-        self._ways = ways
+        self._notifiers = notifiers
         self._person = person
         self._before = before
         self._encode = encode
@@ -69,9 +69,9 @@ class Watch:
         self._failures: set[str] = set()
 
     def run(self, every: float) -> None:
-        """Look every so many seconds, until `stop`; a store in trouble is looked at again.
+        """Look every so many seconds until `stop`, also after a look failed.
 
-        A store that calls when somebody writes is looked at then, but not again within moments.
+        A store that can call back when somebody writes is looked at then, with a pause after each look.
         """
         end = self._store.subscribe(self._news.set)
         try:
@@ -79,14 +79,14 @@ class Watch:
                 self._news.clear()
                 if self._stopped:
                     return
-                began = time.monotonic()
+                started = time.monotonic()
                 try:
                     self.look()
                     self._failures.discard("store")
                 except HitlError as error:
                     if not self._stopped:
                         self._fail("store", error)
-                took = time.monotonic() - began
+                took = time.monotonic() - started
                 if self._news.wait(every):
                     time.sleep(min(max(_MOMENT, _IDLE * took), every))
         finally:
@@ -94,7 +94,7 @@ class Watch:
                 end()
 
     def stop(self) -> None:
-        """End `run` soon; may be called from anywhere, as from a handler of a signal."""
+        """End `run` soon; safe to call from another thread or a signal handler."""
         self._stopped = True
         self._news.set()
 
@@ -124,7 +124,7 @@ class Watch:
         return sent
 
     def _ended(self, now: int) -> list[Notice]:
-        """What ended since the last look, of the threads that the person has decided in."""
+        """Return notices of threads that the person has decided in and that ended since the last look."""
         mark = self._mark or self.sent.mark(now)
         self._mark = mark
         notices = []
@@ -141,21 +141,21 @@ class Watch:
         return notices
 
     def _send(self, notice: Notice, now: int) -> bool:
-        """Send a notice by each channel that has not sent it; return whether there was one."""
-        ways = [way for way in self._ways if self.sent.claim(way.name, notice.key, now)]
+        """Send a notice by each notifier that has not sent it; return whether there was one."""
+        notifiers = [each for each in self._notifiers if self.sent.claim(each.name, notice.key, now)]
         if self._quiet or self._sees(notice):
             return False
-        for way in ways:
+        for notifier in notifiers:
             try:
-                way.tell(words(notice, now), self._encode(notice))
-                self._failures.discard(way.name)
+                notifier.send(words(notice, now), self._encode(notice))
+                self._failures.discard(notifier.name)
             except NotificationFailed as error:
-                self._fail(way.name, error)
-        return bool(ways)
+                self._fail(notifier.name, error)
+        return bool(notifiers)
 
-    def _fail(self, what: str, error: HitlError) -> None:
-        if what not in self._failures:
-            self._failures.add(what)
+    def _fail(self, source: str, error: HitlError) -> None:
+        if source not in self._failures:
+            self._failures.add(source)
             self._failed(error)
 
     def _count(self, number: int) -> None:

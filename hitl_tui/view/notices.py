@@ -23,7 +23,7 @@ from hitl_tui.view.format import duration
 from hitl_tui.view.sanitise import sanitise_line
 
 Happening = Literal["waits", "deadline", "ended"]
-TerminalWay = Literal["bell", "osc9", "osc777", "osc99"]
+TerminalSignal = Literal["bell", "osc9", "osc777", "osc99"]
 
 _NAME: Final = 60
 _TITLE: Final = 100
@@ -187,7 +187,7 @@ def words(notice: Notice, now: int) -> str:
     return f"{name} waits: {risk}{title}"
 
 
-def terminal_bytes(ways: Iterable[TerminalWay], text: str) -> str:
+def terminal_bytes(signals: Iterable[TerminalSignal], text: str) -> str:
     """Return the bytes that make a terminal show a text as a notification; the text may contain anything.
 
     osc9 is for iTerm2, WezTerm, Ghostty and Windows Terminal, osc777 for urxvt and foot, osc99 for kitty.
@@ -195,14 +195,14 @@ def terminal_bytes(ways: Iterable[TerminalWay], text: str) -> str:
     plain = sanitise_line(text, _LONGEST)[:_LONGEST]
     # The rest must not end the sequence or start another part of it.
     safe = "".join(char for char in plain if char.isprintable()).replace(";", ",")
-    forms: dict[TerminalWay, str] = {
+    forms: dict[TerminalSignal, str] = {
         "bell": "\a",
         # Not first: some terminals read a number there as another command.
         "osc9": f"\x1b]9;hitl-tui: {safe}\x1b\\",
         "osc777": f"\x1b]777;notify;hitl-tui;{safe}\x1b\\",
         "osc99": f"\x1b]99;;hitl-tui: {safe}\x1b\\",
     }
-    return "".join(forms[way] for way in dict.fromkeys(ways))
+    return "".join(forms[signal] for signal in dict.fromkeys(signals))
 
 
 KEEP_TITLE: Final = "\x1b[22;2t"

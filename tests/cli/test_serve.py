@@ -77,7 +77,7 @@ def test_tokens_are_made_told_once_and_taken_back(app: App, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["", " ann", "a\nb", "a\u202eb", "x" * 101])
 def test_a_name_is_a_line(name: str, app: App, tmp_path: Path) -> None:
-    assert "is no name" in app.expect(2, "serve", "token", "add", name, "--auth", str(tmp_path / "t")).err
+    assert "used as a name" in app.expect(2, "serve", "token", "add", name, "--auth", str(tmp_path / "t")).err
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"tokens": [{"name": "ann"}]}', '{"token": []}'])
@@ -86,7 +86,7 @@ def test_a_damaged_file_lets_nobody_in(content: str, tmp_path: Path) -> None:
     file.write_text(content)
     tokens = TokenFile(file)
     assert tokens.name_of(digest("x")) is None
-    with pytest.raises(TokensUnusable, match="no file of tokens"):
+    with pytest.raises(TokensUnusable, match="not a file of tokens"):
         tokens.entries()
 
 

@@ -173,7 +173,7 @@ async def log_in(tab: Tab, *tokens: str) -> None:
     """Type tokens into the form, the last of which is right."""
     for number, token in enumerate(tokens):
         again = str(number > 0).lower()
-        await tab.wait_js(f"document.body.innerText.includes('that token is not known here') === {again}")
+        await tab.wait_js(f"document.body.innerText.includes('unknown token') === {again}")
         await tab.wait_js("document.hasFocus() && document.activeElement?.id === 'token'")
         await tab.press(token, "enter")
 

@@ -163,7 +163,7 @@ def test_secrets_of_urls_are_nowhere(place: Path) -> None:
     ask(place, "t")
     told = call("watch", "--once", "--store", str(place / "runs.db"))
     assert told.returncode == 3
-    assert "did not take the notice" in told.stderr
+    assert "did not accept the notice" in told.stderr
     shown = call("config").stdout + call("config", "--json").stdout + call("doctor").stdout
     assert "s3cret" not in told.stdout + told.stderr + shown
     assert b"s3cret" not in (place / "runs.db").read_bytes()

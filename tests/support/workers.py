@@ -89,7 +89,7 @@ def worker(
     """
     running = WorkerProcess(url, *graphs, options=options, below=below)
     try:
-        running.wait_for("takes threads")
+        running.wait_for("taking threads")
         yield running
     except AssertionError as error:
         error.add_note(f"the worker said: {running.said}")

@@ -22,9 +22,9 @@ from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.stores.postgres.store import PostgresCheckpointer
+from hitl_tui.team.notifiers import RINGS_APART, CommandHook, NotificationFailed, Services, TerminalNotice
 from hitl_tui.team.sent_notices import SentNotices
 from hitl_tui.team.watch import Watch
-from hitl_tui.team.ways import RINGS_APART, CommandHook, NotificationFailed, Services, TerminalNotice
 from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, was_seen, words
 from hitl_tui.view.notices import Person as Who
 from tests.support import tape as tapes
@@ -63,7 +63,7 @@ class Heard:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def tell(self, text: str, document: bytes) -> None:
+    def send(self, text: str, document: bytes) -> None:
         self.texts.append(text)
 
 
@@ -77,11 +77,11 @@ class Person:
         self.failures: list[HitlError] = []
         self.counts: list[int] = []
 
-    def watch(self, *ways: Any, **how: Any) -> Watch:
+    def watch(self, *notifiers: Any, **how: Any) -> Watch:
         return Watch(
             self.store,
             SentNotices(self.path, f"store\n{self.name}"),
-            ways or (self.heard,),
+            notifiers or (self.heard,),
             person=self.name,
             before=HOUR,
             encode=lambda notice: json.dumps({"thread": notice.thread}).encode(),
@@ -208,7 +208,7 @@ class TestWhatIsTold:
     def test_at_once_where_the_store_says_that_somebody_wrote(self, ann: Person, postgres_url: str) -> None:
         with closing(open_store(postgres_url)) as ann.store, closing(open_store(postgres_url)) as other:
             heard = threading.Event()
-            ann.heard.tell = lambda text, document: heard.set()  # type: ignore[method-assign]
+            ann.heard.send = lambda text, document: heard.set()  # type: ignore[method-assign]
             watch = ann.watch()
             running = threading.Thread(target=watch.run, args=(3600.0,))
             running.start()
@@ -308,9 +308,9 @@ HOSTILE = "\x1b]0;owned\a\x9b2J\x07;\u202eevil\n" + "x" * 5000
 class TestTerminal:
     def test_nothing_hostile_of_a_title_gets_through(self, ann: Person) -> None:
         written: list[str] = []
-        ways = ["bell", "osc9", "osc777", "osc99"]
+        signals = ["bell", "osc9", "osc777", "osc99"]
         publishing(ann.store, title=HOSTILE).invoke(thread_id="t")
-        look(ann.watch(TerminalNotice(ways, written.append)))  # type: ignore[arg-type]
+        look(ann.watch(TerminalNotice(signals, written.append)))  # type: ignore[arg-type]
         (data,) = written
         parts = data.removeprefix("\a").split("\x1b\\")
         assert parts.pop() == ""
@@ -355,7 +355,7 @@ class TestCommand:
         ("command", "why"),
         [
             (["/no/such/program"], "can't be run"),
-            ([sys.executable, "-c", "raise SystemExit(3)"], "ended with 3"),
+            ([sys.executable, "-c", "raise SystemExit(3)"], "exit code 3"),
         ],
     )
     def test_its_failure_is_told_once(self, ann: Person, command: list[str], why: str) -> None:
@@ -370,7 +370,7 @@ class TestCommand:
 
     def test_one_that_takes_too_long_is_ended(self) -> None:
         with pytest.raises(NotificationFailed, match=r"longer than 0\.2 s"):
-            CommandHook([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2).tell("x", b"{}")
+            CommandHook([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2).send("x", b"{}")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How many connections there may be, and how long each may take to ask: aiohttp waits for ever."""
+"""Limits the number of connections and the time that each may take for a request; aiohttp waits for ever."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Container
 from typing import Any, Final, cast
 
 MOST: Final = 500
-MOST_OF_ONE: Final = 100
-"""Connections in all, and from one address that is no trusted proxy."""
+MOST_PER_ADDRESS: Final = 100
+"""Most connections in all, and from one address that is not a trusted proxy."""
 PATIENCE: Final = 10.0
-"""Seconds that a connection may take for a request's head and its body, or be idle between two."""
+"""Seconds that a connection may take to send a request, or be idle between two."""
 
 
 class Connections:
-    """Open connections; each has to ask in time, and is closed when it doesn't.
+    """Open connections; one that sends no request in time is closed.
 
     Args:
         make: makes the protocol of a connection.
@@ -33,13 +33,13 @@ class Connections:
         self._addresses: Counter[str] = Counter()
 
     def __call__(self) -> asyncio.Protocol:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return cast("asyncio.Protocol", _Bounded(self._make(), self))
 
     def opened(self, transport: asyncio.Transport) -> bool:
-        """Whether a connection may stay."""
+        """Count a new connection; return False if there are too many."""
         address = address_of(transport)
-        crowded = address not in self._unlimited and self._addresses[address] >= MOST_OF_ONE
+        crowded = address not in self._unlimited and self._addresses[address] >= MOST_PER_ADDRESS
         if len(self._timers) >= MOST or crowded:
             return False
         self._addresses[address] += 1
@@ -47,7 +47,7 @@ class Connections:
         return True
 
     def closed(self, transport: asyncio.BaseTransport) -> None:
-        """A connection has gone."""
+        """Forget a connection that was closed."""
         if (timer := self._timers.pop(transport, None)) is not None:
             timer.cancel()
             address = address_of(transport)
@@ -55,13 +55,13 @@ class Connections:
             if not self._addresses[address]:
                 del self._addresses[address]
 
-    def asks(self, transport: asyncio.BaseTransport | None) -> None:
-        """A request has come whole; its answer may take as long as it wants."""
+    def request_received(self, transport: asyncio.BaseTransport | None) -> None:
+        """Stop the timer of a connection that has sent its request; the response may take any time."""
         if transport is not None and (timer := self._timers.get(transport)) is not None:
             timer.cancel()
 
-    def answered(self, transport: asyncio.BaseTransport | None) -> None:
-        """The next request is awaited."""
+    def response_sent(self, transport: asyncio.BaseTransport | None) -> None:
+        """Start the timer for the next request of a connection."""
         if transport is not None and transport in self._timers:
             self._timers[transport].cancel()
             self._timers[transport] = self._timer(transport)
@@ -72,13 +72,13 @@ class Connections:
 
 
 def address_of(transport: asyncio.BaseTransport | None) -> str:
-    """The address at the other end, "" where there is none any more."""
+    """Return the address at the other end; "" for a closed connection."""
     peer = transport.get_extra_info("peername") if transport is not None else None
     return str(peer[0]) if peer else ""
 
 
 class _Bounded:
-    """A protocol that is told of no connection there is no room for."""
+    """A protocol that aborts connections beyond the limit."""
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
         self._protocol = protocol

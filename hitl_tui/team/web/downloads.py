@@ -1,4 +1,4 @@
-"""Files that sessions of the app have given to people, until their browsers fetch them."""
+"""Keeps files that sessions offer to people until their browsers fetch them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 from hitl_tui.team.web.page_session import Download
 
 LASTS: Final = 60.0
-"""Seconds in which a file can be fetched."""
+"""Seconds for which a file can be fetched."""
 MOST: Final = 8
-"""Files that wait for one person at most; a new one takes the place of the oldest."""
+"""Most files that wait for one person; a new one replaces the oldest."""
 MOST_BYTES: Final = 64 << 20
-"""Bytes of the files that wait for one person at most, unless the newest alone is larger."""
+"""Most bytes of files that wait for one person, unless the newest alone is larger."""
 
 
 class _Waiting(NamedTuple):
@@ -24,10 +24,10 @@ class _Waiting(NamedTuple):
 
 
 class Downloads:
-    """Files that wait to be fetched, each once and by one person, bounded for each person.
+    """Files to be fetched, each once and by one person, with limits for each person.
 
     Args:
-        clock: seconds, growing.
+        clock: seconds that only grow.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +35,7 @@ class Downloads:
         self._waiting: dict[str, _Waiting] = {}
 
     def offer(self, person: str, download: Download) -> str:
-        """Keep a file for a person; returns the key by which it is fetched."""
+        """Keep a file for a person and return the key to fetch it with."""
         self._drop_expired()
         key = secrets.token_urlsafe(16)
         self._waiting[key] = _Waiting(person, self._clock() + LASTS, download)
@@ -49,7 +49,7 @@ class Downloads:
         return key
 
     def take(self, person: str, key: str) -> Download | None:
-        """The file of a key, once; None where there is none for this person, or no longer."""
+        """Return a file and forget it; None if this person has no file with that key, or it has expired."""
         self._drop_expired()
         waiting = self._waiting.get(key)
         if waiting is None or waiting.person != person:

@@ -1,4 +1,4 @@
-"""Who is logged in: cookies that name a login kept here, and how often somebody may try."""
+"""Keeps who is logged in, by cookie, and limits how often an address may try."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import msgspec
 from hitl_tui.team.web.tokens import KnownTokens, digest
 
 LASTS: Final = 12 * 3600.0
-"""Seconds after which everybody logs in again."""
+"""Seconds until a login ends."""
 FAILURES: Final = 10
 WITHIN: Final = 60.0
-"""So many failed logins in so many seconds, and an address has to wait."""
+"""After `FAILURES` failed logins in `WITHIN` seconds, an address has to wait."""
 _MOST_ADDRESSES: Final = 10_000
 _MOST_LOGINS: Final = 10_000
 
 
 class Login(msgspec.Struct, frozen=True):
-    """Somebody who is logged in, until a moment of `time.monotonic()`."""
+    """A person who is logged in; `until` is a time of `time.monotonic()`."""
 
     name: str
     token: str
@@ -32,10 +32,10 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class Logins:
-    """Logins by the hash of their cookie; they live as long as the server.
+    """Logins by the hash of their cookie. They end with the server.
 
     Args:
-        tokens: who may log in; whose token was taken back is logged out.
+        tokens: who may log in; removing a token logs its owner out.
         clock: seconds that only grow.
     """
 
@@ -45,31 +45,31 @@ class Logins:
         self._logins: OrderedDict[str, Login] = OrderedDict()
 
     def name_of(self, token: str) -> str | None:
-        """Whose token it is, None for nobody's."""
+        """Return the name of a token's owner; None for an unknown token."""
         return self._tokens.name_of(digest(token))
 
     def log_in(self, token: str) -> str | None:
-        """A cookie for whoever has this token, None for nobody."""
-        kept = digest(token)
-        name = self._tokens.name_of(kept)
+        """Log in the owner of a token and return the cookie; None for an unknown token."""
+        token_digest = digest(token)
+        name = self._tokens.name_of(token_digest)
         if name is None:
             return None
         cookie = secrets.token_urlsafe(32)
         while len(self._logins) >= _MOST_LOGINS:
             self._logins.popitem(last=False)
-        self._logins[_key(cookie)] = Login(name, kept, self._clock() + LASTS)
+        self._logins[_key(cookie)] = Login(name, token_digest, self._clock() + LASTS)
         return cookie
 
     def of(self, cookie: str) -> Login | None:
-        """The login of a cookie, None where it has ended or never was."""
+        """Return the login of a cookie; None if there is none, or it has ended."""
         login = self._logins.get(_key(cookie))
-        if login is None or self.holds(login):
+        if login is None or self.is_valid(login):
             return login
         del self._logins[_key(cookie)]
         return None
 
-    def holds(self, login: Login) -> bool:
-        """Whether a login has neither run out nor lost its token."""
+    def is_valid(self, login: Login) -> bool:
+        """Whether a login has not expired and its token still exists."""
         return self._clock() < login.until and self._tokens.name_of(login.token) == login.name
 
     def log_out(self, cookie: str) -> None:
@@ -82,7 +82,7 @@ def _key(cookie: str) -> str:
 
 
 class Attempts:
-    """Failed logins by the address they came from; an IPv6 network of 64 bits counts as one.
+    """Failed logins by address; an IPv6 network of 64 bits counts as one address.
 
     Args:
         clock: seconds that only grow.
@@ -93,14 +93,14 @@ class Attempts:
         self._failed: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait(self, address: str) -> float:
-        """Seconds until this address may try again; 0 at once."""
+        """Return the seconds until an address may try again; 0 for now."""
         failed = self._failed.get(_network(address), deque())
         if len(failed) < FAILURES:
             return 0
         return max(failed[0] + WITHIN - self._clock(), 0)
 
     def failed(self, address: str) -> None:
-        """Note a failure."""
+        """Count a failed login."""
         network = _network(address)
         self._failed.setdefault(network, deque(maxlen=FAILURES)).append(self._clock())
         self._failed.move_to_end(network)

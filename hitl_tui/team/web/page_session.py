@@ -1,6 +1,6 @@
-"""A session: the app as a process of its own behind one page, and what goes between them.
+"""A session: a process of the app for one page, and the packets between them.
 
-The packets are those of Textual's driver for the web: a letter, four bytes of length, and the payload.
+The packets are those of Textual's web driver: a letter, four bytes of length, and the payload.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _DRIVER: Final = "textual.drivers.web_driver:WebDriver"
 _PRELUDE: Final = b"__GANGLION__\n"
 _LONGEST_PACKET: Final = 64 * 1024 * 1024
 _LAST_WORDS: Final = 8 * 1024
-"""Bytes of what a process wrote beside its screen that are shown where it ends."""
+"""Bytes of a process's other output that are shown when it exits."""
 _LARGEST_FILE: Final = 16 * 1024 * 1024
 _CHUNK: Final = 64 * 1024
 _GRACE: Final = 8.0
-"""Seconds that a process has to end by itself once its page has gone."""
+"""Seconds that a process has to exit by itself after its page was closed."""
 _HURRY: Final = 3.0
-"""Seconds after a signal until it is killed."""
+"""Seconds between the first signal and the kill."""
 
 
 class SessionFailed(HitlError):
@@ -41,7 +41,7 @@ class SessionFailed(HitlError):
 
 
 class Download(msgspec.Struct, frozen=True):
-    """A file that the app gives to the person at the page."""
+    """A file that the app sends to the person at the page."""
 
     name: str
     mime_type: str
@@ -52,11 +52,11 @@ class PageSession:
     """One process of the app.
 
     Args:
-        argv: the program and its arguments; no shell sees them.
-        env: its variables.
-        paint: takes what the terminal shows.
-        open_url: asks the page to open an address.
-        deliver: gives a whole file to the page.
+        argv: the program and its arguments, run without a shell.
+        env: its environment variables.
+        paint: sends terminal output to the page.
+        open_url: asks the page to open a URL.
+        deliver: sends a whole file to the page.
     """
 
     def __init__(
@@ -94,18 +94,18 @@ class PageSession:
             raise SessionFailed(f"the app can't be started: {error.strerror}") from None
 
     async def run(self) -> str:
-        """Pass on what it paints until it ends; gives what it said beside its screen, sanitised."""
+        """Forward the app's screen until it exits; return its other output, sanitised."""
         process = self._started
         assert process.stdout is not None
         errors = asyncio.create_task(self._read_errors())
         with suppress(asyncio.IncompleteReadError, ConnectionError):
-            await self._pass_on(process.stdout)
-        said = await process.stdout.read(_LAST_WORDS) if self._exited else b""
+            await self._forward(process.stdout)
+        output = await process.stdout.read(_LAST_WORDS) if self._exited else b""
         with suppress(TimeoutError):
             await asyncio.wait_for(errors, _HURRY)
-        return sanitise((said + bytes(self._errors)).decode(errors="replace")).strip()
+        return sanitise((output + bytes(self._errors)).decode(errors="replace")).strip()
 
-    async def _pass_on(self, out: asyncio.StreamReader) -> None:
+    async def _forward(self, out: asyncio.StreamReader) -> None:
         if await out.readuntil(b"\n") != _PRELUDE:
             raise asyncio.IncompleteReadError(b"", None)
         while not self._exited:
@@ -134,7 +134,7 @@ class PageSession:
             await self._ask_chunk(str(meta["key"]))
 
     async def _packed(self, payload: bytes) -> None:
-        """A piece of a file; an empty one is its end."""
+        """Add a chunk to the file; an empty chunk ends it."""
         from textual_serve._binary_encode import load
 
         packet: Any = load(payload)
@@ -168,15 +168,15 @@ class PageSession:
         return self._process
 
     async def type(self, text: str) -> None:
-        """Send keys."""
+        """Send text as key presses."""
         await self._send(b"D", text.encode(errors="replace"))
 
     async def resize(self, width: int, height: int) -> None:
-        """Tell that the page has another size."""
+        """Report the new size of the page."""
         await self._send_meta({"type": "resize", "width": width, "height": height})
 
     async def focus(self, *, has: bool) -> None:
-        """Tell whether the page has the focus."""
+        """Report whether the page has the focus."""
         await self._send_meta({"type": "focus" if has else "blur"})
 
     async def _send_meta(self, data: Mapping[str, object]) -> None:
@@ -190,7 +190,7 @@ class PageSession:
             await stdin.drain()
 
     async def end(self) -> None:
-        """The page has gone: let the app put away what it has, and end it with all it started."""
+        """Close the app after its page was closed: let it save its state, then kill it and its children."""
         process = self._process
         if process is None:
             return
@@ -201,15 +201,15 @@ class PageSession:
                 await asyncio.wait_for(self._drained(process), patience)
                 break
             except TimeoutError:
-                log.warning("process %d of a session has not ended: signal %d", process.pid, number)
+                log.warning("process %d of a session did not exit: sending signal %d", process.pid, number)
                 _signal(process.pid, number)
         await process.wait()
-        _signal(process.pid, signal.SIGKILL)  # what it has left behind
+        _signal(process.pid, signal.SIGKILL)  # its remaining children
 
     async def _drained(self, process: asyncio.subprocess.Process) -> None:
-        """Wait for the end; what is still painted goes nowhere, or its writer would wait for ever."""
+        """Wait for the exit; read and drop the output, or a full pipe would block the app for ever."""
         assert process.stdout is not None
-        with suppress(RuntimeError):  # somebody else reads it
+        with suppress(RuntimeError):  # another task reads it
             while await process.stdout.read(_CHUNK):
                 pass
         await process.wait()

@@ -1,4 +1,4 @@
-"""The pages, and the files that they fetch from here and nowhere else."""
+"""The pages, and the files that they load; they load none from elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LOGIN: Final = (
  autofocus>
 <button class="first">Log in</button>
 </form>
-<p class="quiet">Whoever runs this server gives you one.</p>
+<p class="quiet">The person who runs this server gives you one.</p>
 </main>
 </body>
 </html>
@@ -64,7 +64,7 @@ _CONFIRM: Final = (
 <main>
 <h1>hitl-tui</h1>
 <p>This link logs you in as <strong>{name}</strong>: what you decide here is {name}'s decision.
-Go on only if that is you.</p>
+Continue only if that is you.</p>
 <form method="post" action="/login">
 <input type="hidden" name="to" value="{to}">
 <input type="hidden" name="token" value="{token}">
@@ -83,28 +83,28 @@ _AGAIN: Final = """<!DOCTYPE html>
 
 
 def terminal_page(title: str, socket: str) -> str:
-    """The page of a session.
+    """Return the page of a session.
 
     Args:
-        title: of the window.
-        socket: address of its websocket.
+        title: the title of the window.
+        socket: the address of its websocket.
     """
     return _TERMINAL.format(title=_text(title), socket=escape(socket))
 
 
 def login_page(to: str, problem: str = "") -> str:
-    """The page that asks for a token.
+    """Return the page that asks for a token.
 
     Args:
         to: the path to open next.
-        problem: why the last try was none.
+        problem: why the last try failed.
     """
-    told = f'<p class="problem" role="alert">{_text(problem)}</p>\n' if problem else ""
-    return _LOGIN.format(title="hitl-tui: log in", to=escape(to), problem=told)
+    alert = f'<p class="problem" role="alert">{_text(problem)}</p>\n' if problem else ""
+    return _LOGIN.format(title="hitl-tui: log in", to=escape(to), problem=alert)
 
 
 def confirm_page(name: str, token: str, to: str) -> str:
-    """The page that asks whoever followed a link with a token whether they are the one it logs in.
+    """Return the page that asks a person who followed a link with a token to confirm who they are.
 
     Args:
         to: the path to open next.
@@ -114,7 +114,7 @@ def confirm_page(name: str, token: str, to: str) -> str:
 
 
 def again_page(to: str) -> str:
-    """A page that goes on to a path of ours: no strict cookie comes with a link from elsewhere."""
+    """Return a page that redirects to a path of ours, so that browsers send the strict cookie."""
     return _AGAIN.format(to=escape(to))
 
 
@@ -135,7 +135,7 @@ _FILES: Final = {
 
 
 def static_files() -> dict[str, tuple[bytes, str]]:
-    """Every file there is, by its name: what it holds, and its media type."""
+    """Return the content and media type of each static file by its name."""
     return {
         name: ((files(package) / "static" / place).read_bytes(), kind)
         for name, (package, place, kind) in _FILES.items()

@@ -1,7 +1,6 @@
-"""KnownTokens that people log in with, and the file that holds their hashes.
+"""Tokens that people log in with, and the file that keeps their hashes.
 
-A token has 256 bits from the system's source of randomness, so that one round of SHA-256 keeps it: there is
-nothing to guess, and nothing to slow down.
+A token has 256 random bits from the operating system. It can't be guessed, so one round of SHA-256 is enough.
 """
 
 from __future__ import annotations
@@ -25,38 +24,39 @@ LONGEST_TOKEN: Final = 200
 
 
 class TokensUnusable(HitlError):
-    """The file of tokens can't be read, or others could have written it."""
+    """The file of tokens can't be read, or others may write it."""
 
     title = "The tokens can't be used"
 
 
 def digest(token: str) -> str:
-    """What is kept of a token."""
+    """Return the hash that is kept of a token."""
     return sha256(token.encode(errors="replace")).hexdigest()
 
 
 def check_name(name: str) -> str:
-    """The name, if it can be a person's: one line of 1 to 100 printable characters.
+    """Return a person's name if it is one line of 1 to 100 printable characters.
 
     Raises:
-        UsageError: it can't.
+        UsageError: it is not.
     """
     if not (1 <= len(name) <= _LONGEST_NAME and name.isprintable() and name == name.strip()):
         raise UsageError(
-            f"{name!r} is no name", f"1 to {_LONGEST_NAME} printable characters without blanks at the ends"
+            f"{name!r} can't be used as a name",
+            f"1 to {_LONGEST_NAME} printable characters without blanks at the ends",
         )
     return name
 
 
 class KnownTokens(Protocol):
-    """Who may log in."""
+    """Tokens of the people who may log in."""
 
     def name_of(self, digest: str) -> str | None:
-        """Whose token it is, None for nobody's, or one that was taken back."""
+        """Return the name of the owner of a token's digest; None if it is unknown or was removed."""
 
 
 class OneToken:
-    """A token that is made for as long as a process lives, for whoever started it.
+    """One token for the person who started the process; it ends with the process.
 
     Args:
         name: the person's name.
@@ -115,13 +115,13 @@ class TokenFile:
         except OSError as error:
             raise TokensUnusable(f"{self.path} can't be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise TokensUnusable(f"{self.path} is no file of tokens: it is not in UTF-8") from None
+            raise TokensUnusable(f"{self.path} is not a file of tokens: it is not in UTF-8") from None
         except msgspec.MsgspecError as error:
-            raise TokensUnusable(f"{self.path} is no file of tokens: {error}") from None
+            raise TokensUnusable(f"{self.path} is not a file of tokens: {error}") from None
         return tuple(sorted(document.tokens, key=lambda entry: entry.name))
 
     def name_of(self, digest: str) -> str | None:
-        """See `KnownTokens.name_of`; nobody's while the file can't be used."""
+        """See `KnownTokens.name_of`; None while the file can't be read."""
         try:
             status = self.path.stat()
             read_at = (status.st_mtime_ns, status.st_ino, status.st_size)
@@ -133,10 +133,10 @@ class TokenFile:
         return self._names.get(digest)
 
     def add(self, name: str) -> str:
-        """Make a token for somebody, which is told this once.
+        """Make a token for a person and return it; only its hash is kept.
 
         Raises:
-            UsageError: it is no name, or that person has one.
+            UsageError: the name can't be used, or that person has a token.
             TokensUnusable: the file can't be read or written.
         """
         check_name(name)
@@ -148,10 +148,10 @@ class TokenFile:
         return token
 
     def remove(self, name: str) -> None:
-        """Take somebody's token back; what they have open ends within seconds.
+        """Remove a person's token; their sessions end within seconds.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: nobody of that name has a token.
             TokensUnusable: the file can't be read or written.
         """
         entries = self.entries()
@@ -163,7 +163,7 @@ class TokenFile:
         self._write(kept)
 
     def _write(self, entries: tuple[TokenEntry, ...]) -> None:
-        """Put a new file in the place of the old one, for its owner alone."""
+        """Replace the file; only its owner may read the new one."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(prefix=".tokens-", dir=self.path.parent)

@@ -1,7 +1,7 @@
-"""The server: pages behind logins, and a process of the app behind each page.
+"""The web server: pages that need a login, each with a process of the app.
 
-Every request has to name this server as its host, and what changes something or opens a session has to come
-from a page of ours; what can't be so is refused before anything else is looked at.
+Every request has to name this server as its host. A request that changes something or opens a session has to
+come from one of our own pages. Other requests are refused before anything else is done.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _LOGIN_BODY: Final = 8 * 1024
 _LONGEST_MESSAGE: Final = 1024 * 1024
-"""Bytes of what a page sends at a time: a text that is pasted is one message."""
+"""Most bytes of a message from a page; pasted text is one message."""
 _HEARTBEAT: Final = 15.0
-_LOOK_AGAIN: Final = 2.0
-"""Seconds between looks whether whoever has a session may still have it."""
+_CHECK_LOGIN_EVERY: Final = 2.0
+"""Seconds between checks whether the person in a session is still logged in."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _LINK: Final = re.compile(r"/(?:(thread|request)/([^/?#]+))?")
 _SIDES: Final = (1, 1000)
@@ -56,7 +56,7 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# xterm.js makes style elements of its own.
+# xterm.js adds style elements.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
     "img-src 'self' data:; connect-src 'self' {socket}; form-action 'self'; base-uri 'none'; "
@@ -65,7 +65,7 @@ _POLICY: Final = (
 
 
 class PageLink(msgspec.Struct, frozen=True):
-    """What a link opens: a thread, the thread of a request, or the list for neither."""
+    """What a link opens: a thread, the thread of a request, or the list of threads if both are empty."""
 
     thread: str = ""
     request: str = ""
@@ -79,7 +79,7 @@ class PageLink(msgspec.Struct, frozen=True):
 
 
 def link_of(kind: str, name: str) -> PageLink | None:
-    """What a path names, None for nothing there can be."""
+    """Return what a path opens; None if its name is invalid."""
     if not kind:
         return PageLink()
     if kind == "request":
@@ -91,11 +91,11 @@ def link_of(kind: str, name: str) -> PageLink | None:
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """A proxy that is trusted with who asks, and from where.
+    """A proxy that is trusted to say who makes a request, and from which address.
 
     Args:
-        addresses: where it asks from.
-        header: holds the person's name; "" where people log in with tokens.
+        addresses: the addresses of the proxy.
+        header: the header with the person's name; "" if people log in with tokens.
     """
 
     addresses: frozenset[str] = frozenset()
@@ -103,16 +103,16 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """How to serve.
+    """Settings of the web server.
 
     Args:
-        command: the program of a session and its arguments, for what it opens.
-        environment: its variables, for who sees it.
+        command: returns the program of a session and its arguments, given what it opens.
+        environment: returns its environment variables, given the person's name.
         host, port: where to listen; port 0 takes a free one.
-        public_url: the address by which browsers come, "" for the one that is listened at.
+        public_url: the address that browsers use; "" for `host` and `port`.
         sessions: how many processes there may be.
         each: how many of them one person may have; 0 for all.
-        patience: seconds that a request may take to come.
+        patience: seconds that a request may take to arrive.
     """
 
     command: Callable[[PageLink], Sequence[str]]
@@ -129,7 +129,7 @@ class WebServer:
     """Serves the app until it is closed.
 
     Args:
-        tokens: who may log in, None where a proxy says who asks.
+        tokens: the people who may log in; None if a proxy says who makes a request.
     """
 
     def __init__(self, serving: Serving, tokens: KnownTokens | None, proxy: Proxy | None = None) -> None:
@@ -138,7 +138,7 @@ class WebServer:
         self._logins = Logins(tokens) if tokens is not None else None
         self._attempts = Attempts()
         self._slots = asyncio.Semaphore(serving.sessions)
-        self._own: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._slots_by_person: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._ending: Counter[str] = Counter()
         self._sockets: set[web.WebSocketResponse] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -150,13 +150,13 @@ class WebServer:
         self.port = serving.port
 
     async def start(self) -> None:
-        """Listen.
+        """Start to listen.
 
         Raises:
-            UsageError: it can't be listened there.
+            UsageError: the address can't be listened at.
         """
         application = web.Application(
-            middlewares=[self._guarded], client_max_size=_LOGIN_BODY, handler_args={"access_log": None}
+            middlewares=[self._guard], client_max_size=_LOGIN_BODY, handler_args={"access_log": None}
         )
         application.add_routes(
             [
@@ -186,31 +186,31 @@ class WebServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """End every session, and listen no more."""
+        """End every session and stop listening."""
         if self._server is not None:
             self._server.close()
         for socket in tuple(self._sockets):
-            await socket.close(code=1001, message=b"the server ends")
+            await socket.close(code=1001, message=b"the server stops")
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self._runner is not None:
             await self._runner.cleanup()
 
-    # Who asks
+    # Who makes a request
 
     @property
     def origin(self) -> str:
-        """Where browsers come to."""
+        """The address that browsers use, as an origin."""
         if self._serving.public_url:
             return self._serving.public_url
         host = f"[{self._serving.host}]" if ":" in self._serving.host else self._serving.host
         return f"http://{host}:{self.port}"
 
     def _origin_of(self, request: web.Request) -> str:
-        """The origin of this server's pages, as this request reaches them.
+        """Return the origin of this server's pages under the host name that a request uses.
 
         Raises:
-            HTTPException: it names another host.
+            HTTPException: the request names another host.
         """
         public = self._serving.public_url
         # A proxy may pass its own port, or none; the name is what keeps other sites' pages out.
@@ -220,24 +220,24 @@ class WebServer:
         hosts = {f"[{name}]" if ":" in name else name for name in names}
         known = {f"{host}:{self.port}" for host in hosts} | (hosts if self.port == 80 else set())
         if request.host.lower() not in known:
-            raise web.HTTPMisdirectedRequest(text="this server has another name")
+            raise web.HTTPMisdirectedRequest(text="this web server has another host name")
         return public or origin_of(f"http://{request.host}")
 
     @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse what comes by another name or from other pages; see that connections ask in time."""
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse requests with another host name or from other sites' pages; time the connections."""
         assert self._connections is not None
         transport = request.transport
-        self._connections.asks(transport)
+        self._connections.request_received(transport)
         try:
             origin = self._origin_of(request)
             given = [_normal(origin) for origin in request.headers.getall("Origin", [])]
             needed = request.method != "GET" or request.path.startswith("/session")
             if given not in ([], [origin]) or (needed and not given):
-                raise web.HTTPForbidden(text="another site's page asks")
+                raise web.HTTPForbidden(text="the request comes from another site's page")
             return await handler(request)
         finally:
-            self._connections.answered(transport)
+            self._connections.response_sent(transport)
 
     async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         try:
@@ -249,7 +249,7 @@ class WebServer:
         response.headers["Content-Security-Policy"] = _POLICY.format(socket=socket)
 
     def _address(self, request: web.Request) -> str:
-        """Where somebody asks from; a trusted proxy says it of those behind it."""
+        """Return the address that a request comes from; a trusted proxy names that of its client."""
         address = address_of(request.transport)
         if address in self._proxy.addresses:
             forwarded = request.headers.getall("X-Forwarded-For", [])
@@ -258,7 +258,7 @@ class WebServer:
 
     @property
     def _cookie(self) -> str:
-        """The name of the cookie; browsers send one to all ports of a host."""
+        """The name of the cookie, with the port, since browsers send a cookie to all ports of a host."""
         return "__Host-hitl-tui" if self._is_secure else f"hitl-tui-{self.port}"
 
     @property
@@ -266,16 +266,16 @@ class WebServer:
         return self._serving.public_url.startswith("https:")
 
     def _name(self, request: web.Request) -> str:
-        """Who asks, "" for nobody we know.
+        """Return the name of the person who makes a request; "" if unknown.
 
         Raises:
-            HTTPException: it comes around the proxy.
+            HTTPException: the request did not come through the proxy.
         """
         if self._logins is not None:
             login = self._login(request)
             return login.name if login is not None else ""
         if address_of(request.transport) not in self._proxy.addresses:
-            raise web.HTTPForbidden(text="this server is reached through its proxy alone")
+            raise web.HTTPForbidden(text="this web server can only be used through its proxy")
         names = request.headers.getall(self._proxy.header, [])
         try:
             return check_name(names[0]) if len(names) == 1 else ""
@@ -294,16 +294,16 @@ class WebServer:
         name = self._name(request)
         if not name and "token" in request.query:
             token = request.query["token"]
-            # A page of another site can send people here with a token of its author, in whose name they would
-            # then decide: only a link that somebody opened by themselves logs in at once.
-            asks = request.headers.get("Sec-Fetch-Site") not in ("none", "same-origin")
-            return self._enter(request, token, link.path, asks=asks)
+            # A page of another site could send people here with its author's token; they would then decide in
+            # the author's name. So only a link that a person opened themselves logs in at once.
+            confirm = request.headers.get("Sec-Fetch-Site") not in ("none", "same-origin")
+            return self._enter(request, token, link.path, confirm=confirm)
         if request.query_string:
             raise web.HTTPSeeOther(link.path)
         if not name:
             if self._logins is None:
-                raise web.HTTPForbidden(text="the proxy did not say who asks")
-            # A strict cookie stays away when a link of another site leads here: ask once more, from here.
+                raise web.HTTPForbidden(text="the proxy did not send your name")
+            # Browsers send no strict cookie with a link from another site: load the page again, from here.
             if request.headers.get("Sec-Fetch-Site") == "cross-site":
                 return _html(pages.again_page(link.path))
             return _html(pages.login_page(link.path), status=401)
@@ -318,40 +318,42 @@ class WebServer:
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         if self._logins is None:
-            raise web.HTTPNotFound(text="the proxy says who asks")
+            raise web.HTTPNotFound(text="people log in at the proxy")
         try:
             async with asyncio.timeout(self._serving.patience):
                 form = await request.post()
         except TimeoutError:
             raise web.HTTPRequestTimeout(text="the token did not come in time") from None
         except (ValueError, web.RequestPayloadError):
-            raise web.HTTPBadRequest(text="no form") from None
+            raise web.HTTPBadRequest(text="this is not a form") from None
         token, to = form.get("token", ""), form.get("to", "/")
         if not isinstance(token, str) or not isinstance(to, str):
-            raise web.HTTPBadRequest(text="a file is no token")
+            raise web.HTTPBadRequest(text="the token is not text")
         return self._enter(request, token.strip(), _own_path(to))
 
-    def _enter(self, request: web.Request, token: str, to: str, *, asks: bool = False) -> web.StreamResponse:
-        """Log somebody in, and open the page that they wanted.
+    def _enter(
+        self, request: web.Request, token: str, to: str, *, confirm: bool = False
+    ) -> web.StreamResponse:
+        """Log a person in and open the page that they wanted.
 
         Args:
-            asks: let them confirm first that they are the one whom the token logs in.
+            confirm: first ask them whether they are the owner of the token.
         """
         if self._logins is None:
             raise web.HTTPSeeOther(to)
         address = self._address(request)
         if wait := self._attempts.wait(address):
             seconds = int(wait) + 1
-            page = pages.login_page(to, f"too many tries: wait {seconds} seconds")
+            page = pages.login_page(to, f"too many attempts: wait {seconds} seconds")
             return _html(page, status=429, headers={"Retry-After": str(seconds)})
         name = self._logins.name_of(token) if 0 < len(token) <= LONGEST_TOKEN else None
-        if name is not None and asks:
+        if name is not None and confirm:
             return _html(pages.confirm_page(name, token, to))
         cookie = self._logins.log_in(token) if name is not None else None
         if cookie is None:
             self._attempts.failed(address)
             log.warning("a login from %s failed", address)
-            return _html(pages.login_page(to, "that token is not known here"), status=401)
+            return _html(pages.login_page(to, "unknown token"), status=401)
         response = web.HTTPSeeOther(to)
         response.set_cookie(
             self._cookie, cookie, max_age=int(LASTS), path="/", httponly=True, samesite="Strict",
@@ -367,19 +369,19 @@ class WebServer:
         raise response
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        held = self._files.get(request.match_info["name"])
-        if held is None:
+        file = self._files.get(request.match_info["name"])
+        if file is None:
             raise web.HTTPNotFound(text="no such file")
-        return web.Response(body=held[0], content_type=held[1])
+        return web.Response(body=file[0], content_type=file[1])
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        """A file that the app has given to this person, once."""
+        """Send a file that the app offers to this person, once."""
         name, key = self._name(request), request.match_info["key"]
         download = self._downloads.take(name, key) if name else None
         if download is None:
             raise web.HTTPNotFound(text="no such file")
         file_name = re.sub(r"[^\w.-]", "-", download.name, flags=re.ASCII)
-        # It is saved and never shown here: what is in it could speak with our pages otherwise.
+        # It is saved and never shown: a script in it could use our pages.
         return web.Response(
             body=download.data,
             content_type="application/octet-stream",
@@ -396,7 +398,7 @@ class WebServer:
         link = self._link(request)
         socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=_LONGEST_MESSAGE, compress=False)
         if not socket.can_prepare(request).ok:
-            raise web.HTTPBadRequest(text="no websocket")
+            raise web.HTTPBadRequest(text="this is not a websocket")
         size = tuple(
             _side(request.query.get(side, ""), usual) for side, usual in (("width", 80), ("height", 24))
         )
@@ -406,9 +408,9 @@ class WebServer:
         self._tasks.add(task)
         self._sockets.add(socket)
         try:
-            async with self._slot(name) as full:
-                if full:
-                    await _last_words(socket, full)
+            async with self._slot(name) as refusal:
+                if refusal:
+                    await _last_words(socket, refusal)
                 else:
                     await self._serve(socket, name, login, link, (size[0], size[1]))
         finally:
@@ -419,13 +421,13 @@ class WebServer:
 
     @asynccontextmanager
     async def _slot(self, name: str) -> AsyncIterator[str]:
-        """Room for one process of a person, or why there is none; one that is about to end is awaited."""
+        """Reserve a process for a person, waiting for one that is about to end; yield why not, or ""."""
         each = self._serving.each or self._serving.sessions
-        own = self._own.setdefault(name, asyncio.Semaphore(each))
+        own = self._slots_by_person.setdefault(name, asyncio.Semaphore(each))
         if own.locked() and not self._ending[name] and each < self._serving.sessions:
-            yield f"You have {each} sessions open, as many as one person may. Close one of them first."
+            yield f"You have {each} sessions open, the most that one person may have. Close one first."
         elif self._slots.locked() and not self._ending.total():
-            yield f"All {self._serving.sessions} sessions are in use. Start again in a while."
+            yield f"All {self._serving.sessions} sessions are in use. Try again later."
         else:
             async with own, self._slots:
                 yield ""
@@ -452,11 +454,11 @@ class WebServer:
         serving = self._serving
         session = PageSession(serving.command(link), serving.environment(name), paint, open_url, deliver)
         await session.start(*size)
-        log.info("%s has a session at %s", name, link.path)
-        running = asyncio.create_task(self._until_over(session, socket))
-        allowed = asyncio.create_task(self._while_allowed(socket, login))
+        log.info("%s opened a session at %s", name, link.path)
+        running = asyncio.create_task(self._show_until_exit(session, socket))
+        allowed = asyncio.create_task(self._end_with_login(socket, login))
         try:
-            await _take(socket, session)
+            await _forward_input(socket, session)
         finally:
             for task in (running, allowed):
                 task.cancel()
@@ -467,22 +469,22 @@ class WebServer:
             finally:
                 self._ending[name] -= 1
 
-    async def _until_over(self, session: PageSession, socket: web.WebSocketResponse) -> None:
-        """Show what the app paints until it ends, and then what it has to say."""
+    async def _show_until_exit(self, session: PageSession, socket: web.WebSocketResponse) -> None:
+        """Show the app's screen until it exits, and then its last output."""
         try:
-            said = await session.run()
+            output = await session.run()
         except HitlError as error:
-            said = str(error)
-        await _last_words(socket, said)
+            output = str(error)
+        await _last_words(socket, output)
 
-    async def _while_allowed(self, socket: web.WebSocketResponse, login: Login | None) -> None:
-        while login is None or self._logins is None or self._logins.holds(login):  # noqa: ASYNC110  a file
-            await asyncio.sleep(_LOOK_AGAIN)  # tells nobody that it has changed
+    async def _end_with_login(self, socket: web.WebSocketResponse, login: Login | None) -> None:
+        while login is None or self._logins is None or self._logins.is_valid(login):  # noqa: ASYNC110  a change of
+            await asyncio.sleep(_CHECK_LOGIN_EVERY)  # the file gives no event
         await _last_words(socket, "Your login has ended.")
 
 
-async def _take(socket: web.WebSocketResponse, session: PageSession) -> None:
-    """Pass on what the page sends until it goes away; what makes no sense ends it."""
+async def _forward_input(socket: web.WebSocketResponse, session: PageSession) -> None:
+    """Forward the page's messages to the app until the page closes; close it after an invalid message."""
     async for message in socket:
         if message.type != WSMsgType.TEXT:
             break
@@ -504,7 +506,7 @@ async def _take(socket: web.WebSocketResponse, session: PageSession) -> None:
 
 
 def _http_log() -> logging.Logger:
-    """What aiohttp logs to: a malformed request is a line there, and its text, which may be long, is not."""
+    """Return the logger for aiohttp, which gets one line for a malformed request, without its long text."""
     http = log.getChild("http")
     if _shortened not in http.filters:
         http.addFilter(_shortened)
@@ -524,7 +526,7 @@ def _message(kind: str, data: object) -> str:
 
 
 async def _send(socket: web.WebSocketResponse, sending: Awaitable[object]) -> None:
-    """Send; a page that has gone, or takes nothing, gets nothing more."""
+    """Send; close the socket of a page that is gone or does not read."""
     try:
         async with asyncio.timeout(4 * _HEARTBEAT):
             await sending
@@ -533,10 +535,10 @@ async def _send(socket: web.WebSocketResponse, sending: Awaitable[object]) -> No
             await socket.close(code=1001)
 
 
-async def _last_words(socket: web.WebSocketResponse, said: str) -> None:
-    """Leave the screen for a text, and end."""
-    if said and not socket.closed:
-        lines = said.replace("\n", "\r\n")
+async def _last_words(socket: web.WebSocketResponse, text: str) -> None:
+    """Leave the app's screen, show a text, and close the socket."""
+    if text and not socket.closed:
+        lines = text.replace("\n", "\r\n")
         await _send(
             socket,
             socket.send_bytes(f"\x1b[?1049l\x1b[?1003l\x1b[?25l\x1b[2J\x1b[H\r\n  {lines}\r\n".encode()),
@@ -549,7 +551,7 @@ def _html(text: str, *, status: int = 200, headers: Mapping[str, str] | None = N
 
 
 def _own_path(to: str) -> str:
-    """A path of ours to go on to; the list for any other."""
+    """Return a path if it is one of ours, else the path of the list."""
     match = _LINK.fullmatch(to)
     return to if match is not None and "\\" not in to and to.isprintable() else "/"
 
@@ -564,12 +566,12 @@ def _clamped(side: int) -> int:
 
 
 def session_environment(name: str) -> dict[str, str]:
-    """The variables of somebody's session: this process's own, with the person's name."""
+    """Return the environment of a person's session: that of this process, with the person's name."""
     return {**os.environ, "HITL_TUI_REVIEWER": name}
 
 
 def _normal(origin: str) -> str:
-    """An `Origin` header in the form of our own; as it is where it names no server."""
+    """Return an `Origin` header in the form of ours; unchanged if it names no web server."""
     try:
         return origin_of(origin)
     except ValueError:

@@ -1,1 +1,1 @@
-"""Workers: processes that advance threads of a store on a server, as many as one likes."""
+"""Workers: processes that advance threads of a store on a database server, any number of them."""

@@ -1,4 +1,4 @@
-"""A worker's sign of life, and its look after others: jobs of workers that have died are queued again."""
+"""Keeps a worker registered as alive, and queues jobs of dead workers again."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from hitl_tui.stores.postgres.jobs import PostgresJobs
 from hitl_tui.view.jobs import orphan_words
 
 EVERY: Final = 0.5
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 
 _LOOK: Final = 10.0
-"""Seconds between looks for threads that nobody could run."""
+"""Seconds between looks for threads whose graph no worker has."""
 
 SILENCE: Final = 3.0
-"""Seconds without one after which a worker counts as dead."""
+"""Seconds without a heartbeat after which a worker counts as dead."""
 
 GONE: Final = 1.0
-"""The same for one whose connection has ended, as that of a process does with it."""
+"""The same for a worker whose connection has closed, as it does when its process ends."""
 
 OUTAGE: Final = 2.0
-"""Seconds behind an outage within which everybody says that they live."""
+"""Seconds after an outage in which every worker can send a heartbeat before any counts as dead."""
 
 
 class Keeper:
-    """A thread of its own, so that neither a blocked event loop nor a long node lets the worker look dead.
+    """Sends heartbeats from its own thread, so that a blocked event loop or a long node looks alive.
 
     Args:
-        tell: is told in words which threads were queued again, which wait for a graph that no worker has, and
-            that the store can't be reached.
+        report: called with a line for each thread that was queued again, for threads whose graph no worker
+            has, and when the store can't be reached.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Keeper:
         graphs: Sequence[HandedGraph],
         concurrency: int,
         *,
-        tell: Callable[[str], object],
+        report: Callable[[str], object],
     ) -> None:
         self.stopping = False
         self._worker: int | None = None
@@ -52,57 +52,57 @@ class Keeper:
         self._lease = store.new_lease(store.now())
         self._graphs = graphs
         self._concurrency = concurrency
-        self._tell = tell
+        self._report = report
         self._orphans: dict[str, int] = {}
         self._looked = -_LOOK
-        self._end = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hitl-tui keeper", daemon=True)
 
-    def begin(self) -> None:
-        """Start the thread that renews the leases."""
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
-    def take(self, worker: int) -> None:
-        """Take the number that the worker has from now on, and say who it is: who dies unknown keeps leases.
+    def register(self, worker: int) -> None:
+        """Register the worker under its number, before it takes a job: an unknown worker's leases stay.
 
         Raises:
             StoreUnusable: the store can't be reached.
         """
         self._worker = worker
-        self._register(worker)
+        self._beat(worker)
 
-    def end(self) -> None:
-        """Say nothing more."""
-        self._end.set()
+    def stop(self) -> None:
+        """Stop the thread."""
+        self._stopped.set()
         self._thread.join(2.0)
 
     def _run(self) -> None:
-        lost, back = False, -OUTAGE
-        while not self._end.wait(EVERY):
+        is_lost, reachable_since = False, -OUTAGE
+        while not self._stopped.wait(EVERY):
             try:
                 if self._worker is not None:
-                    self._register(self._worker)
-                if lost:
-                    self._tell("the store is there again")
-                    lost, back = False, time.monotonic()
-                if time.monotonic() - back > OUTAGE:
+                    self._beat(self._worker)
+                if is_lost:
+                    self._report("the store can be reached again")
+                    is_lost, reachable_since = False, time.monotonic()
+                if time.monotonic() - reachable_since > OUTAGE:
                     for thread_id, why in self._jobs.reap(silence=SILENCE, gone=GONE, outage=OUTAGE):
-                        self._tell(f"{thread_id}: queued again, {why}")
-                self._tell_of_orphans()
+                        self._report(f"{thread_id}: queued again, {why}")
+                self._report_orphans()
             except HitlError as error:
-                if not lost:
-                    self._tell(f"the store can't be reached: {error.message}")
-                lost = True
+                if not is_lost:
+                    self._report(f"the store can't be reached: {error.message}")
+                is_lost = True
 
-    def _register(self, worker: int) -> None:
+    def _beat(self, worker: int) -> None:
         self._jobs.register(worker, self._lease, self._graphs, self._concurrency, stopping=self.stopping)
 
-    def _tell_of_orphans(self) -> None:
+    def _report_orphans(self) -> None:
         if time.monotonic() - self._looked < _LOOK:
             return
         self._looked = time.monotonic()
         orphans = self._jobs.orphans()
         for graph in orphans:
             if self._orphans.get(graph.digest, 0) < graph.threads:
-                self._tell(orphan_words(graph))
+                self._report(orphan_words(graph))
         self._orphans = {graph.digest: graph.threads for graph in orphans}

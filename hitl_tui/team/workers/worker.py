@@ -1,4 +1,4 @@
-"""A worker: takes threads that may go on and advances each to its next stop (docs/team.md, "Workers")."""
+"""A worker: takes threads that can continue and runs each to its next stop (docs/team.md, "Workers")."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from hitl_tui.team.workers.keeper import Keeper
 log = logging.getLogger(__name__)
 
 _POLL: Final = 0.5
-"""Seconds between looks for jobs that nobody tells of: those whose time has come, or whose thread is free."""
+"""Seconds between looks for jobs without a notification: those that are due, or whose thread is free."""
 _NEVER: Final = 1e9
 _LONGEST_WAIT: Final = 60.0
 _AGAIN: Final = 0.5
 _CONNECT: Final = 1.0
-"""Seconds after which a connection is asked for anew: the server may have come back."""
+"""Seconds between attempts to connect, as the database server may be back."""
 _TRIES: Final = 120
 _TAKE: Final = "SELECT * FROM take_job(%(queues)s, %(worker)s)"
 _FINISH: Final = (
     "DELETE FROM procrastinate_jobs WHERE id = %(id)s AND status = 'doing' "
     "AND worker_id = %(worker)s AND attempts = %(attempts)s"
 )
-_LET_GO: Final = 5.0
-"""Seconds within which a run that was given up gives its thread back."""
+_RELEASE: Final = 5.0
+"""Seconds in which a cancelled run releases its thread."""
 
-What = Literal["run", "expire", "nothing"]
+Task = Literal["run", "expire", "nothing"]
 
 
-def what_to_do(cursor: Cursor, version: int, now: int) -> What:
-    """What a worker does with a thread that is the workers'.
+def task_for(cursor: Cursor, version: int, now: int) -> Task:
+    """Return what a worker does with a thread that was handed to workers.
 
     Args:
         version: the version of the cursor when the job was made.
@@ -64,7 +64,7 @@ def what_to_do(cursor: Cursor, version: int, now: int) -> What:
     if cursor.status in ("completed", "cancelled"):
         return "nothing"
     if cursor.status == "failed":
-        # Tried again where somebody wants that, not where it failed since.
+        # A person asked for a retry before this job was made; it has not failed since.
         return "run" if cursor.version == version else "nothing"
     if any(request.due(now) for request in cursor.pending):
         return "expire"
@@ -74,18 +74,18 @@ def what_to_do(cursor: Cursor, version: int, now: int) -> What:
 
 
 def wait_before(tries: int) -> float:
-    """Seconds until a job is tried again that was put off so many times before."""
+    """Return the seconds until a job that was postponed `tries` times is tried again."""
     return float(min(2**tries, _LONGEST_WAIT))
 
 
 class _Manager(JobManager):
-    """The queue as one worker sees it, which outlives its connections.
+    """The job queue for one worker; it survives lost connections.
 
-    Jobs that are done are deleted, and only those that are still the worker's that did them.
+    A job is deleted when it is done, if it still belongs to the worker that did it.
 
     Args:
-        registered: is told the number that the worker is given, before it takes a job.
-        give_back: queues again what a worker (its number) has but for the jobs that it runs (their ids).
+        registered: called with the worker's number before it takes a job.
+        give_back: queues a worker's jobs again, except those that it runs, by their ids.
     """
 
     def __init__(
@@ -112,9 +112,9 @@ class _Manager(JobManager):
                 self._in_doubt = False
             taken = await self.connector.execute_query_all_async(_TAKE, queues=queues, worker=worker_id)
         except (ConnectorException, StoreUnusable) as error:
-            # What it gave with an answer that was lost is nobody's.
+            # Jobs in a lost response belong to nobody.
             self._in_doubt = True
-            _tell_away(error)
+            _log_unreachable(error)
             return None
         self._running.update(row["id"] for row in taken)
         return QueuedJob.from_row(taken[0]) if taken else None
@@ -126,12 +126,12 @@ class _Manager(JobManager):
             try:
                 await super().listen_for_jobs(on_notification=on_notification, queues=queues)
             except ConnectorException as error:
-                _tell_away(error)
+                _log_unreachable(error)
             await asyncio.sleep(_AGAIN)
 
     async def finish_job(self, job: QueuedJob, status: Status, delete_job: bool) -> None:
         try:
-            # Of what was broken off as the worker ended: whoever comes next queues it again.
+            # Another worker queues a job again that was interrupted when this worker stopped.
             if status is Status.SUCCEEDED:
                 await self._finish(job)
         finally:
@@ -148,7 +148,7 @@ class _Manager(JobManager):
                 await asyncio.sleep(_AGAIN)
 
 
-def _tell_away(error: Exception) -> None:
+def _log_unreachable(error: Exception) -> None:
     log.warning("the queue can't be reached: %s", error.__cause__ or error)
 
 
@@ -156,10 +156,10 @@ class Worker:
     """Advances threads of a store.
 
     Args:
-        runners: the graphs that it has, and runs no others.
+        runners: the graphs that it runs, by digest.
         concurrency: how many threads it runs at once.
-        grace: seconds that a node may take on once the worker is to stop.
-        tell: is told in words what it does.
+        grace: seconds that running nodes get to finish after `stop`.
+        report: called with a line about what it does.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Worker:
         *,
         concurrency: int,
         grace: float,
-        tell: Callable[[str], object],
+        report: Callable[[str], object],
         observe: Observe | None = None,
     ) -> None:
         self._store = store
@@ -178,7 +178,7 @@ class Worker:
         self._runners = runners
         self._concurrency = concurrency
         self._grace = grace
-        self._tell = tell
+        self._report = report
         self._hub = LocalHub(store, self._build, observe=observe, asks=False)
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
@@ -189,42 +189,42 @@ class Worker:
             jobs,
             graphs_of(runners),
             concurrency,
-            tell=tell,
+            report=report,
         )
 
     def stop(self) -> None:
-        """Take no more threads, and leave those that run at their next step; on the event loop.
+        """Take no more threads and pause the running ones at their next step; call it on the event loop.
 
-        Asked again, it gives up at once what runs: nodes have no more time.
+        A second call stops the running nodes at once.
         """
         if self._stopping.is_set():
             self._at_once.set()
-            self._tell("gives up what runs")
+            self._report("stopping the running nodes now")
             return
         self._stopping.set()
-        self._tell("takes no more threads, and stops once its nodes have ended")
+        self._report("taking no more threads; stopping when the running nodes have ended")
         self._keeper.stopping = True
         if self._fetcher is not None:
             self._fetcher.stop()
 
     async def run(self) -> None:
-        """Work until `stop`; begins again where the connection was lost."""
-        self._keeper.begin()
+        """Work until `stop`; reconnect after a lost connection."""
+        self._keeper.start()
         try:
             while not self._stopping.is_set():
                 try:
                     await self._fetch()
                 except (ConnectorException, psycopg.Error, StoreUnusable) as error:
-                    _tell_away(error)
+                    _log_unreachable(error)
                 if not self._stopping.is_set():
                     await asyncio.sleep(_AGAIN)
         finally:
-            await asyncio.to_thread(self._keeper.end)
+            await asyncio.to_thread(self._keeper.stop)
             await self._hub.close()
 
     async def _fetch(self) -> None:
         app = App(connector=PsycopgConnector())
-        app.job_manager = _Manager(app.connector, self._keeper.take, self._jobs.give_back)
+        app.job_manager = _Manager(app.connector, self._keeper.register, self._jobs.give_back)
         app.task(name="advance", pass_context=True)(self._advance_job)
         pool = AsyncConnectionPool(
             self._jobs.conninfo,
@@ -236,7 +236,7 @@ class Worker:
             reconnect_timeout=_CONNECT,
         )
         async with pool, app.open_async(pool):
-            # However slow: a pool that is given up takes the connection with it that comes late.
+            # Wait long: an abandoned pool would drop a connection that comes late.
             await pool.wait(PATIENCE)
             self._fetcher = Fetcher(
                 app,
@@ -245,22 +245,22 @@ class Worker:
                 fetch_job_polling_interval=_POLL,
                 install_signal_handlers=False,
                 delete_jobs="always",
-                # The keeper does both; nodes are reached by a pause.
+                # The keeper does the first two; a pause reaches running nodes.
                 update_heartbeat_interval=_NEVER,
                 stalled_worker_timeout=_NEVER,
                 abort_job_polling_interval=_NEVER,
             )
             if not self._stopping.is_set():
-                self._tell(f"takes threads, {self._concurrency} at once")
+                self._report(f"taking threads, at most {self._concurrency} at once")
                 await self._fetcher.run()
 
     async def _advance_job(self, _context: JobContext, /, thread: str, version: int, **rest: Any) -> None:
-        # It may be given a thread that it still runs, having been taken for dead meanwhile.
+        # If it was taken for dead meanwhile, it can get a thread that it still runs.
         async with self._turns.setdefault(thread, asyncio.Lock()):
-            await self._advance_or_put_off(thread, version, int(rest.get("tries") or 0))
+            await self._advance_or_postpone(thread, version, int(rest.get("tries") or 0))
 
-    async def _advance_or_put_off(self, thread: str, version: int, tries: int) -> None:
-        """What a job does: it puts the thread off where it can't advance it, and is done either way."""
+    async def _advance_or_postpone(self, thread: str, version: int, tries: int) -> None:
+        """Do a job: advance its thread, or postpone it if that fails. The job is done either way."""
         why: str | None = None
         while True:
             try:
@@ -268,15 +268,15 @@ class Worker:
                 if why is None:
                     await asyncio.to_thread(self._jobs.settle, thread)
                 else:
-                    await self._put_off(thread, tries, why)
+                    await self._postpone(thread, tries, why)
                 return
             except UnknownThread:
                 return
             except NotAllowed as error:
                 why = error.message
             except StoreUnusable as error:
-                # The job is this worker's as long as it lives, so nothing is lost by waiting for the store.
-                self._tell(f"{thread}: {error.message}")
+                # The job stays with this worker while it lives, so it can wait for the store.
+                self._report(f"{thread}: {error.message}")
                 if self._stopping.is_set():
                     raise
                 await asyncio.sleep(_POLL)
@@ -285,43 +285,47 @@ class Worker:
                     log.exception("thread %s could not be advanced", thread)
                 why = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
 
-    async def _put_off(self, thread_id: str, tries: int, why: str) -> None:
+    async def _postpone(self, thread_id: str, tries: int, why: str) -> None:
         delay = 0.0 if self._stopping.is_set() else wait_before(tries)
         await asyncio.to_thread(self._jobs.put, thread_id, delay, tries + 1, why)
-        self._tell(f"{thread_id}: {why}; {f'again in {delay:g} s' if delay else 'left to others'}")
+        self._report(
+            f"{thread_id}: {why}; {f'trying again in {delay:g} s' if delay else 'left to other workers'}"
+        )
 
     async def _advance(self, thread_id: str, version: int) -> str | None:
-        """Advance a thread to its next stop; says why it has to be tried again, None where it has not."""
+        """Advance a thread to its next stop; return why it has to be tried again, or None."""
         cursor = await asyncio.to_thread(self._store.cursor, thread_id)
         if cursor is None:
             return None
-        what = what_to_do(cursor, version, self._store.now())
-        if what == "nothing":
+        task = task_for(cursor, version, self._store.now())
+        if task == "nothing":
             return None
-        if what == "run" and (why := await asyncio.to_thread(missing_answer, self._store, cursor)):
+        if task == "run" and (why := await asyncio.to_thread(missing_answer, self._store, cursor)):
             return f"not continued: {why}; look at it with verify --strict"
         try:
             async with self._hub.borrow(thread_id) as driver:
-                if what == "expire":
+                if task == "expire":
                     assert isinstance(driver, LocalDriver)
                     await driver.expire()
                 else:
-                    self._tell(f"{thread_id}: goes on from step {max(cursor.head, 0)}")
+                    self._report(f"{thread_id}: continuing from step {max(cursor.head, 0)}")
                     await self._run_to_stop(driver)
         except ThreadBusy as error:
             return error.message
         now = await asyncio.to_thread(self._store.cursor, thread_id)
-        if now is None or what == "expire":
+        if now is None or task == "expire":
             return None
         if now.status == "running":
-            return "its run broke off"
+            return "its run was interrupted"
         if self._stopping.is_set() and (now.status, now.reason) == ("waiting", "paused"):
             return "its worker was stopped"
-        self._tell(f"{thread_id}: {now.status}{f' ({now.reason})' if now.reason else ''} at step {now.head}")
+        self._report(
+            f"{thread_id}: {now.status}{f' ({now.reason})' if now.reason else ''} at step {now.head}"
+        )
         return None
 
     async def _run_to_stop(self, driver: Driver) -> None:
-        """Run a thread until it stops by itself, or because the worker does."""
+        """Run a thread until it stops, or until the worker is stopped."""
         seen = (await driver.snapshot()).last_event
         await driver.execute(Run())
         ended = asyncio.create_task(driver.ended(seen))
@@ -335,11 +339,11 @@ class Worker:
             at_once.cancel()
         if not ended.done():
             await driver.execute(CancelAttempt())
-            await asyncio.wait([ended], timeout=_LET_GO)
+            await asyncio.wait([ended], timeout=_RELEASE)
         ended.cancel()
 
     def _build(self, info: ThreadInfo) -> GraphRunner:
-        """The graph of a thread, of those that this worker was given."""
+        """Return the runner of a thread's graph; raises `UsageError` if this worker lacks the graph."""
         cursor = self._store.cursor(info.thread_id)
         digest = (cursor.graph if cursor else "") or info.graph_digest
         runner = self._runners.get(digest)
@@ -351,5 +355,5 @@ class Worker:
 
 
 def graphs_of(runners: Mapping[str, GraphRunner]) -> tuple[HandedGraph, ...]:
-    """What a worker says of its graphs."""
+    """Return how a worker registers its graphs."""
     return tuple(HandedGraph(runner.graph.name, digest[:DIGEST]) for digest, runner in runners.items())

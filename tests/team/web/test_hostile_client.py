@@ -111,7 +111,7 @@ async def test_a_session_may_be_quiet_for_longer(tmp_path: Path) -> None:
 async def test_there_are_so_many_connections_from_one_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST_OF_ONE", 5)
+    monkeypatch.setattr(connections, "MOST_PER_ADDRESS", 5)
     async with serving(tmp_path) as desk:
         held = [await asyncio.open_connection("127.0.0.1", desk.server.port) for _ in range(30)]
         async with asyncio.timeout(20):

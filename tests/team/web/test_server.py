@@ -54,7 +54,7 @@ async def test_without_a_login_there_is_a_form_and_no_session(tmp_path: Path) ->
             await client.ws_connect("/session", params=size())
         wrong = await desk.log_in(client, "hitl_wrong")
         assert (wrong.status, "Set-Cookie" in wrong.headers) == (401, False)
-        assert "that token is not known here" in await wrong.text()
+        assert "unknown token" in await wrong.text()
 
 
 async def test_a_login_gives_a_strict_cookie_and_goes_on_to_where_one_wanted(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ async def test_there_are_so_many_sessions_and_no_more(tmp_path: Path) -> None:
 async def test_a_token_that_is_taken_back_ends_logins_and_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web_server, "_LOOK_AGAIN", 0.02)
+    monkeypatch.setattr(web_server, "_CHECK_LOGIN_EVERY", 0.02)
     async with serving(tmp_path) as desk:
         ann, bob = await desk.as_person("ann"), await desk.as_person("bob")
         (hers, _), (his, _) = await opened(ann), await opened(bob)

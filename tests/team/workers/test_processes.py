@@ -122,7 +122,8 @@ def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(
         first.process.terminate()
         (tmp_path / "on").touch()
         assert first.process.wait(PATIENCE) == 0
-        assert "t: its worker was stopped; left to others" in str(first.said) or "waiting" in str(first.said)
+        lines = str(first.said)
+        assert "t: its worker was stopped; left to other workers" in lines or "waiting" in lines
     with worker(url, graph):
         stands(url, "t", "waiting", 2)
     assert "takeover" not in app("log", "t", "--store", url).out
@@ -148,7 +149,7 @@ def test_a_second_ctrl_c_gives_up_at_once_what_runs(app: App, url: str, tmp_path
     with worker(url, graph, options=("--grace", "3600")) as first:
         until((tmp_path / "at").exists)
         first.process.send_signal(signal.SIGINT)
-        first.wait_for("takes no more threads")
+        first.wait_for("taking no more threads")
         with closing(open_store(url)) as store:
             assert store.lease("t") is not None
             assert first.process.poll() is None
@@ -209,7 +210,7 @@ def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(
         assert "begins in 59m" in app("workers", "--store", url).out
         assert app("resume", "later", "--detach", "--store", url).code == 0
         stands(url, "later", "waiting", 2)
-        started = [line.split()[1] for line in running.said if "goes on" in line]
+        started = [line.split()[1] for line in running.said if "continuing" in line]
     assert started == ["high:", "low:", "later:"]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hitl_tui.engine.log.jobs import HandedGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.team.workers.worker import wait_before, what_to_do
+from hitl_tui.team.workers.worker import task_for, wait_before
 from hitl_tui.view.jobs import job_rows, job_words, worker_rows
 
 NOW = 1_000_000_000
@@ -36,7 +36,7 @@ def request(**facts: Any) -> Request:
     ],
 )
 def test_what_is_done_with_a_thread(cursor: Cursor, what: str) -> None:
-    assert what_to_do(cursor, 5, NOW) == what
+    assert task_for(cursor, 5, NOW) == what
 
 
 def test_a_job_waits_longer_each_time_it_is_put_off_and_a_minute_at_most() -> None:

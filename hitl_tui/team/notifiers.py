@@ -1,4 +1,4 @@
-"""The ways in which a notice reaches a person: their terminal, a command, services by URL."""
+"""Notifiers, which send a notice to a person: by their terminal, a command, or services with URLs."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from contextlib import suppress
 from typing import Protocol
 
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.view.notices import TerminalWay, terminal_bytes
+from hitl_tui.view.notices import TerminalSignal, terminal_bytes
 
 COMMAND_SECONDS = 10.0
-"""How long a command may take for a notice; then it is ended."""
+"""How long a command may take for a notice; then it is killed."""
 RINGS_APART = 2.0
-"""Seconds between two bells at least: what ends or waits together rings once."""
+"""Least seconds between two bells: notices that come together ring once."""
 
 
 class NotificationFailed(HitlError):
-    """A notice could not be sent by one channel."""
+    """A notifier could not send a notice."""
 
     title = "A notice was not sent"
 
 
-class Way(Protocol):
-    """One way to tell a notice."""
+class Notifier(Protocol):
+    """Sends notices to a person in one way."""
 
     name: str
 
-    def tell(self, text: str, document: bytes) -> None:
-        """Send the notification.
+    def send(self, text: str, document: bytes) -> None:
+        """Send a notice.
 
         Args:
             text: the notice as a sentence, sanitised.
-            document: as `--json` has it.
+            document: the notice as `--json` prints it.
 
         Raises:
             NotificationFailed: says why; contains no secret.
@@ -45,37 +45,37 @@ class Way(Protocol):
 
 
 class TerminalNotice:
-    """A bell, or what makes a terminal raise a notice of the desktop."""
+    """Rings the terminal's bell, or makes it show a desktop notification."""
 
     name = "terminal"
 
     def __init__(
         self,
-        ways: Sequence[TerminalWay],
+        signals: Sequence[TerminalSignal],
         write: Callable[[str], object],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ways = ways
+        self._signals = signals
         self._write = write
         self._clock = clock
         self._rung_at = -RINGS_APART
 
-    def tell(self, text: str, document: bytes) -> None:
-        """Write what makes the terminal tell it; notices that come close together ring once."""
+    def send(self, text: str, document: bytes) -> None:
+        """Write the bytes that notify; notices that come close together ring once."""
         now = self._clock()
         rings = now - self._rung_at >= RINGS_APART
-        ways = [way for way in self._ways if rings or way != "bell"]
-        if rings and "bell" in ways:
+        signals = [signal for signal in self._signals if rings or signal != "bell"]
+        if rings and "bell" in signals:
             self._rung_at = now
-        if ways:
-            self._write(terminal_bytes(ways, text))
+        if signals:
+            self._write(terminal_bytes(signals, text))
 
 
 class CommandHook:
-    """A command that gets the document on its standard input.
+    """Runs a command with the document on its standard input.
 
     Args:
-        command: the program and its arguments; one text is a line for the shell.
+        command: the program and its arguments, or a line for the shell.
     """
 
     name = "command"
@@ -84,8 +84,8 @@ class CommandHook:
         self._command = command
         self._seconds = seconds
 
-    def tell(self, text: str, document: bytes) -> None:
-        """Run it, for a bounded time, away from the terminal."""
+    def send(self, text: str, document: bytes) -> None:
+        """Run the command, without a terminal; kill it after `seconds`."""
         try:
             running = subprocess.Popen(
                 self._command,
@@ -104,23 +104,23 @@ class CommandHook:
                 running.communicate(document, timeout=self._seconds)
         except subprocess.TimeoutExpired:
             raise NotificationFailed(
-                f"the command for notices took longer than {self._seconds:g} s and was ended"
+                f"the command for notices took longer than {self._seconds:g} s and was killed"
             ) from None
         finally:
             if running.poll() is None:
-                # It and whatever it has begun.
+                # The command and the processes that it started.
                 with suppress(OSError):
                     os.killpg(running.pid, signal.SIGKILL)
                 running.wait()
         if running.returncode:
-            raise NotificationFailed(f"the command for notices ended with {running.returncode}")
+            raise NotificationFailed(f"the command for notices failed with exit code {running.returncode}")
 
 
 class Services:
-    """Mail, chats, telephones: whatever Apprise has a URL for.  URLs hold passwords, and are never shown.
+    """Sends by mail, chat or telephone, by URLs of Apprise. URLs hold passwords and are never shown.
 
     Raises:
-        UsageError: Apprise is not installed, or a URL is none of its own.
+        UsageError: Apprise is not installed, or does not know a URL.
     """
 
     name = "services"
@@ -140,9 +140,9 @@ class Services:
             if not self._services.add(url):
                 raise UsageError(f"notify.urls: Apprise does not know URL {number}", "see Apprise's wiki")
 
-    def tell(self, text: str, document: bytes) -> None:
-        """Send it to all of them."""
-        failed = "a service of notify.urls did not take the notice"
+    def send(self, text: str, document: bytes) -> None:
+        """Send a notice to all services."""
+        failed = "a service of notify.urls did not accept the notice"
         try:
             sent = self._services.notify(body=text, title="hitl-tui")
         except Exception as error:
