@@ -61,6 +61,8 @@ class Job:
             self._error = raised
         finally:
             self.is_running = False
+            # They refer to the attempt that refers to this job: no step should wait for the garbage collector.
+            del self._context, self._args
         ended = perf_counter()
         if ended - started < _QUICK:
             self._quick.add(id(self._function))
