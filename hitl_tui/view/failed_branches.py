@@ -12,9 +12,11 @@ def failures_in(checkpoint: Checkpoint) -> int:
     return sum(outcome.status == "failed" for outcome in checkpoint.branches)
 
 
-def failed_branches(checkpoints: Iterable[Checkpoint], until: int) -> dict[str, int]:
-    """Return how many branches failed in the newest run of each node that has any, up to a step."""
-    failed = {
-        point.node: failures_in(point) for point in checkpoints if point.step <= until and point.branches
-    }
+def failed_branches(branched: Iterable[Checkpoint], until: int) -> dict[str, int]:
+    """Return how many branches failed in the newest run of each node that has any, up to a step.
+
+    Args:
+        branched: the steps that have branches, oldest first.
+    """
+    failed = {point.node: failures_in(point) for point in branched if point.step <= until}
     return {node: number for node, number in failed.items() if number}

@@ -133,6 +133,7 @@ class RunView(msgspec.Struct, frozen=True):
     Args:
         values: channel values at the head; private ones are PRIVATE.
         checkpoints: the newest ones, oldest first; `add_older` puts more in front.
+        branched: those of them with branches; of a long thread few have any, and each paint looks at them.
         head_updates: the updates of the newest step.
         running_node: the node in flight, None between nodes.
         running_since: when it began, microseconds.
@@ -161,6 +162,7 @@ class RunView(msgspec.Struct, frozen=True):
     progress: Progress
     values: Mapping[str, Any]
     checkpoints: tuple[Checkpoint, ...]
+    branched: tuple[Checkpoint, ...]
     head_updates: tuple[AppliedUpdate, ...]
     stream: StreamView
     ledger: tuple[LedgerEntry, ...]
@@ -202,6 +204,7 @@ class RunView(msgspec.Struct, frozen=True):
 
 _step_of = attrgetter("step")
 _checkpoint_of = attrgetter("checkpoint")
+_branches_of = attrgetter("branches")
 
 
 def find_step(checkpoints: Sequence[Checkpoint], step: int) -> Checkpoint | None:
@@ -224,6 +227,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         progress=snapshot.progress,
         values=snapshot.values,
         checkpoints=snapshot.checkpoints,
+        branched=_with_branches(snapshot.checkpoints),
         head_updates=snapshot.updates,
         stream=StreamView(node=running or "", live=running is not None),
         running_node=running,
@@ -246,7 +250,17 @@ def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
     """Return the view with an older page of checkpoints, in any order."""
     first = view.checkpoints[0].step if view.checkpoints else view.progress.head + 1
     older = sorted((point for point in checkpoints if point.step < first), key=_step_of)
-    return replace(view, checkpoints=(*older, *view.checkpoints)) if older else view
+    if not older:
+        return view
+    return replace(
+        view,
+        checkpoints=(*older, *view.checkpoints),
+        branched=(*_with_branches(older), *view.branched),
+    )
+
+
+def _with_branches(checkpoints: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+    return tuple(filter(_branches_of, checkpoints))
 
 
 CHECKPOINT_WINDOW = 20_000
@@ -405,12 +419,14 @@ class _Builder:
     def build(self) -> RunView:
         self.flush_stream()
         view = self.view
+        checkpoints = self._newest_checkpoints()
         return replace(
             view,
             last_event=self.last_event,
             progress=self.progress,
             values=view.values if self.values is None else self.values,
-            checkpoints=self._newest_checkpoints(),
+            checkpoints=checkpoints,
+            branched=self._newest_branched(checkpoints),
             ledger=(*view.ledger, *self.ledger)[-LEDGER_WINDOW:] if self.ledger else view.ledger,
             head_updates=view.head_updates if self._newest is None else self._newest.updates,
             running_node=self.running.node,
@@ -437,6 +453,10 @@ class _Builder:
         # Pages of older ones that a person asked for are not taken away again.
         keep = max(CHECKPOINT_WINDOW, len(self.view.checkpoints))
         return (*self.view.checkpoints, *self.checkpoints)[-keep:]
+
+    def _newest_branched(self, checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+        branched = (*self.view.branched, *_with_branches(self.checkpoints))
+        return branched[bisect_left(branched, checkpoints[0].step, key=_step_of) :] if branched else ()
 
     def flush_stream(self) -> None:
         stream = self.stream
@@ -625,11 +645,8 @@ def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "")
     """
     if shown is not None and not node:
         return _committed(shown)
-    # Of a long thread nearly all steps have none; each paint asks.
-    branched = filter(attrgetter("branches"), reversed(view.checkpoints))
-    return _going_on(view, node) or next(
-        (place for point in branched if node in ("", point.node) and (place := _committed(point))), None
-    )
+    points = (point for point in reversed(view.branched) if node in ("", point.node))
+    return _going_on(view, node) or next(map(_committed, points), None)
 
 
 def _going_on(view: RunView, node: str) -> InsidePlace | None:

@@ -148,7 +148,7 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
 
 def _failed_inside(view: RunView) -> str:
     """Return which branches failed in a thread that ended all the same."""
-    failed = failed_branches(view.checkpoints, view.progress.head)
+    failed = failed_branches(view.branched, view.progress.head)
     words = " and ".join(
         f"{number:,} branch{'' if number == 1 else 'es'} of {sanitise_line(node, 40)}"
         for node, number in failed.items()

@@ -105,7 +105,7 @@ class GraphPane(LineView):
         self._take_room(view.graph)
         self._inside = _inside(session)
         notes = {self._inside[0]: self._inside[2]} if self._inside[1] else {}
-        failed = failed_branches(view.checkpoints, step.step)
+        failed = failed_branches(view.branched, step.step)
         notes = {**{node: f"✗{number}" for node, number in failed.items()}, **notes}
         taken = taken_edges(view.checkpoints, step.step)
         self._read_breakpoints(session)
