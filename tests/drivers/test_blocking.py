@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -13,6 +14,7 @@ import pytest
 from hitl_tui import GraphRunner, ThreadBusy
 from hitl_tui.engine.commands import Cancel, CancelAttempt, Fork, Pause, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded, StepCommitted
+from hitl_tui.engine.nodes.activity import Activity
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.spec import spec
@@ -227,3 +229,18 @@ async def test_a_node_that_is_quick_again_and_again_may_block_each_time_after(be
     await watcher.until(lambda view: view.progress.status == "completed")
     assert (await watcher.check()).values["log"] == [str(call) for call in range(14)]
     assert set(threads) == {f"hitl-tui engine {watcher.driver.thread_id}", "hitl-tui node"}
+
+
+async def test_attempts_of_quick_steps_do_not_wait_for_the_garbage_collector(bench: Bench) -> None:
+    steps = 20
+    watcher = await bench.watch(line(bench.store, *[say("quick")] * steps))
+    gc.collect()
+    gc.disable()
+    try:
+        await watcher.driver.execute(Start({}))
+        await watcher.run()
+        alive = [each for each in gc.get_objects() if type(each) is Activity]
+    finally:
+        gc.enable()
+    assert len(watcher.told(StepCommitted)) == steps + 1
+    assert len(alive) < steps / 2

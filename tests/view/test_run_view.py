@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.view.run_view import STREAM_TAIL, RunView, add_older, fold, is_gap, open_view
 from tests.support import tape as tapes
 from tests.support.spec import spec
@@ -152,10 +153,13 @@ def test_a_long_history_keeps_its_newest_steps() -> None:
     tape = tapes.advisor_tape()
     view = open_view(tape.end)
     point = view.checkpoints[-1]
-    steps = [
-        msgspec.structs.replace(point, step=step, parent_step=step - 1) for step in range(20_000, 21_000)
-    ]
-    view = replace(view, checkpoints=tuple(msgspec.structs.replace(point, step=n) for n in range(20_000)))
+    branches = (BranchOutcome("scan[0]", "scan", 0, "failed"),)
+    points = tuple(
+        msgspec.structs.replace(point, step=step, branches=branches if step % 400 == 0 else ())
+        for step in range(21_000)
+    )
+    steps = points[20_000:]
+    view = add_older(replace(view, checkpoints=points[19_999:20_000]), points[:19_999])
     events = [
         Stamped(
             view.last_event + n, ev.StepCommitted(step, ev.KnownOutcome(view.head_updates, view.progress))
@@ -166,3 +170,4 @@ def test_a_long_history_keeps_its_newest_steps() -> None:
         view = fold(view, events[at : at + 30])
     assert view.checkpoints[-1].step == 20_999
     assert len(view.checkpoints) == 20_000
+    assert [branched.step for branched in view.branched] == list(range(1_200, 21_000, 400))

@@ -46,6 +46,8 @@ def nodes_at_once(place: str) -> list[str]:
 
 def nodes_of(point: Checkpoint) -> list[str]:
     """Return the nodes that a step has run: several if a LangGraph superstep ran them at once."""
+    if not point.branches:
+        return [point.node] if point.node else []
     ran = {branch.name for branch in point.branches}
     parts = nodes_at_once(point.node or "")
     if parts and ran.issuperset(parts):
