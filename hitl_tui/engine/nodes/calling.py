@@ -61,7 +61,7 @@ class Job:
             self._error = raised
         finally:
             self.is_running = False
-            # They refer to the attempt that refers to this job: no step should wait for the garbage collector.
+            # They refer to the attempt, which refers to this job: the garbage collector would have to end it.
             del self._context, self._args
         ended = perf_counter()
         if ended - started < _QUICK:
