@@ -1,6 +1,6 @@
 """Every error a user can meet: one base with a title, a message and a hint, and the exit codes.
 
-A message says what was wrong and where; a hint says how to mend it.
+A message says what was wrong and where; a hint says how to fix it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class HitlError(Exception):
 
     Args:
         message: what was wrong and where (channel, node, file, key, line).
-        hint: how to mend it; empty where there is nothing to say.
-        channel: the channel whose value must be mended before going on; a screen opens it in the editor.
+        hint: how to fix it; empty if there is nothing to say.
+        channel: the channel whose value must be fixed before the run continues; a screen edits it.
 
     `details` is the traceback of a user's code, for the log file and the command line.
     """
@@ -247,7 +247,7 @@ class LimitReached(HitlError):
 
 
 class ModelFailed(HitlError):
-    """A model call failed; names provider, model, reason and mend."""
+    """A model call failed; names the provider, the model, the reason and a fix."""
 
     title = "The model call failed"
 

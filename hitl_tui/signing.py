@@ -55,7 +55,7 @@ class SshSigner:
     def _hint(self, run: subprocess.CompletedProcess[bytes]) -> str:
         if b"passphrase" in run.stderr:
             return f"nothing was decided; add the key to ssh-agent first: ssh-add {self.key}"
-        return "nothing was decided; mend signing_key in config.toml (`hitl-tui doctor` tries the key)"
+        return "nothing was decided; fix signing_key in config.toml (`hitl-tui doctor` tries the key)"
 
 
 class AllowedSigners:

@@ -82,7 +82,7 @@ class Cassette:
         pace: of playing: 1 as recorded, 0 at once.
 
     Raises:
-        UsageError: the file can't be read or written, or is no cassette.
+        UsageError: the file can't be read or written, or is not a cassette.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, record: bool = False, pace: float = 0.0) -> None:
@@ -134,11 +134,11 @@ class Cassette:
             times = "once" if asked == 1 else f"{asked} times"
             raise CallFailed(
                 f"agent {agent!r}: the cassette {name} answers this request {times}, and it is asked again",
-                "record it anew",
+                "record it again",
             )
         raise CallFailed(
             f"agent {agent!r}: this request is not in the cassette {name}; {self._nearest(agent, request)}",
-            "record it anew, or run without it",
+            "record it again, or run without it",
         )
 
     def call(self, agent: str, call: ToolCall) -> Outcome | None:
@@ -162,7 +162,7 @@ class Cassette:
                     entry = decode(line)
                 except (msgspec.MsgspecError, RecursionError) as error:
                     raise UsageError(
-                        f"{self.path.name}, line {number}: no recorded call: {error}", "record it anew"
+                        f"{self.path.name}, line {number}: no recorded call: {error}", "record it again"
                     ) from None
                 self._entries.append(entry)
         self.rewind()
@@ -172,12 +172,12 @@ class Cassette:
             version = msgspec.json.decode(line, type=_Header).cassette
         except (msgspec.MsgspecError, RecursionError):
             raise UsageError(
-                f"{self.path.name} is no cassette", 'its first line would be {"cassette": 1}'
+                f"{self.path.name} is not a cassette", 'its first line would be {"cassette": 1}'
             ) from None
         if version != VERSION:
             raise UsageError(
                 f"{self.path.name} is a cassette of version {version}; this program reads {VERSION}",
-                "use a newer hitl-tui, or record it anew",
+                "use a newer hitl-tui, or record it again",
             )
 
     def _nearest(self, agent: str, request: RecordedRequest) -> str:

@@ -263,7 +263,7 @@ class ChatExchange:
             return read(text)
         except Misfit as problem:
             raise ModelFailed(
-                f"agent {self._setup.agent!r}: {self._setup.model} gave no fitting answer "
+                f"agent {self._setup.agent!r}: {self._setup.model} gave no valid answer "
                 f"in two tries: {problem}",
                 "ask for less at once, or a stronger model",
             ) from None

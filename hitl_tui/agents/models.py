@@ -21,7 +21,7 @@ def find_backend(model: str | ModelBackend) -> ModelBackend:
     if not isinstance(model, str):
         if not hasattr(model, "stream") or not hasattr(model, "estimate"):
             raise UsageError(
-                f"a {type(model).__name__} is no model",
+                f"a {type(model).__name__} is not a model",
                 'give a name, as "anthropic/claude-sonnet-4-5", or a script: ScriptedModel(["a reply"])',
             )
         return model

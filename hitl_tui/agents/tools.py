@@ -139,7 +139,7 @@ def check_name(name: str) -> str:
     """Return the name if providers accept it; raises `UsageError`."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name for a tool", "give name= with letters, digits, _ and -, at most 64"
+            f"{name!r} is not a tool name", "give name= with letters, digits, _ and -, at most 64"
         )
     return name
 
@@ -314,7 +314,7 @@ class Tool:
         effects: Effects = "repeatable",
     ) -> None:
         if not callable(function):
-            raise UsageError(f"{function!r} is no tool", "give a function with types and a docstring")
+            raise UsageError(f"{function!r} is not a tool", "give a function with types and a docstring")
         check_approve(approve)
         self.effects = checked_effects(effects)
         if timeout is not None and not timeout > 0:
@@ -447,21 +447,21 @@ def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
 def check_tools(given: Any, agent: str) -> None:
     """Refuse anything but a list of tools; raises `UsageError`."""
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise UsageError(f"agent {agent!r}: tools={given!r} is no list", "give a list of functions")
+        raise UsageError(f"agent {agent!r}: tools={given!r} is not a list", "give a list of functions")
 
 
 def check_approve(approve: Any) -> None:
     """Refuse an invalid approval rule; raises `UsageError`."""
     if approve is not None and approve not in ("always", "never") and not callable(approve):
         raise UsageError(
-            f"approve={approve!r} is no rule", 'give "always", "never" or a function of the arguments'
+            f"approve={approve!r} is not a rule", 'give "always", "never" or a function of the arguments'
         )
 
 
 def checked_effects(effects: Any) -> Effects:
     """Return the option; raises `UsageError` if it is invalid."""
     if effects not in ("repeatable", "once"):
-        raise UsageError(f"effects={effects!r} is no option", 'give "once", or leave it out')
+        raise UsageError(f"effects={effects!r} is not an option", 'give "once", or leave it out')
     return "once" if effects == "once" else "repeatable"
 
 

@@ -124,7 +124,7 @@ def check_turns(turns: Sequence[Any], whose: str) -> None:
         if not isinstance(content, str) and not (content is None and calls):
             raise UsageError(f"{whose}: turn {number} is not a turn", _FORM)
         if not all(map(_is_call, calls if isinstance(calls, list | tuple) else (calls,) if calls else ())):
-            raise UsageError(f"{whose}: turn {number} has a tool call that is none", _CALL_FORM)
+            raise UsageError(f"{whose}: turn {number} has an invalid tool call", _CALL_FORM)
         if role == "tool" and not isinstance(turn.get("tool_call_id"), str):
             raise UsageError(f"{whose}: turn {number} does not say which call it answers", _RESULT_FORM)
 
@@ -203,5 +203,7 @@ def channel_name(history: str | None, agent: str) -> str | None:
         return None
     kind, _, name = history.partition(":") if isinstance(history, str) else ("", "", "")
     if kind != "channel":
-        raise UsageError(f"agent {agent!r}: history={history!r} is no place", 'give "channel:NAME" or None')
+        raise UsageError(
+            f"agent {agent!r}: history={history!r} is not a place for turns", 'give "channel:NAME" or None'
+        )
     return name or agent

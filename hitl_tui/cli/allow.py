@@ -57,7 +57,7 @@ async def allow(
         await driver.execute(Revoke(revoke, actor, note))
     elif not lists:
         if exact and args:
-            raise UsageError("--call takes the arguments as they stand", "leave --arg out")
+            raise UsageError("--call uses the exact arguments of the call", "leave --arg out")
         asked = call_asked_about(snapshot.progress.pending, tool) if exact or tool is None else None
         patterns = exact_args(asked) if exact and asked else read_patterns(args)
         named = tool or (asked.name if asked else "")

@@ -109,7 +109,8 @@ def _content(artifact: KeptArtifact) -> bytes:
         return artifact.content
     except ValueError:
         raise LogCorrupt(
-            f"the artifact {artifact.name!r} is not as it was stored", "see what else with `hitl-tui verify`"
+            f"the artifact {artifact.name!r} was changed after it was stored",
+            "see what else with `hitl-tui verify`",
         ) from None
 
 
@@ -118,13 +119,13 @@ def _save(artifact: KeptArtifact, path: Path, *, force: bool) -> Path:
     if os.path.isdir(path):
         # A name is checked when it is given, but a store may have been changed from outside.
         if artifact.name in ("", ".", "..") or any(sign in artifact.name for sign in "/\\\0"):
-            raise UsageError(f"{artifact.name!r} is no name of a file", "give the whole path: --save PATH")
+            raise UsageError(f"{artifact.name!r} is not a file name", "give the whole path: --save PATH")
         path /= artifact.name
     content = _content(artifact)
     if os.path.lexists(path) and not force:
         asks = sys.stdin.isatty() and sys.stderr.isatty()
-        if not asks or not click.confirm(f"{path} is there already. Replace it?", err=True):
-            raise UsageError(f"{path} is there already", "--force replaces it")
+        if not asks or not click.confirm(f"{path} already exists. Replace it?", err=True):
+            raise UsageError(f"{path} already exists", "--force replaces it")
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         try:

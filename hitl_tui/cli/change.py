@@ -118,7 +118,7 @@ async def fork(
     if opened.as_json:
         emit(ForkDocument(thread=new, parent=driver.thread_id, step=step))
     else:
-        say(f"made {new!r} from step {step} of {driver.thread_id!r}")
+        say(f"forked {driver.thread_id!r} at step {step} as {new!r}")
     return ExitCode.DONE
 
 

@@ -262,7 +262,7 @@ async def decide(
     from hitl_tui.view.batch import Decider, plan, plan_by
 
     if (answer is None) is (policy is None):
-        raise UsageError("give --answer ID or --policy FILE", "one of them says what is answered")
+        raise UsageError("give --answer ID or --policy FILE", "they give the answers")
     rules = read_policy(policy) if policy else None
     rows = await _chosen(opened, threads, "" if rules and wanted is None and not threads else wanted)
     settings = opened.settings
@@ -285,7 +285,7 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
     from hitl_tui.view.queue import MOST, QueueView, read_filter, rows_of
 
     if not threads and wanted is None:
-        raise UsageError("nothing says what is to be decided", "name threads, or give --filter TEXT")
+        raise UsageError("no requests were named", "name threads, or give --filter TEXT")
     if problems := read_filter(wanted or "").problems:
         raise UsageError(problems[0], 'as in --filter "graph:advisor risk:high due:today words"')
     view, actor = QueueView(wanted or ""), opened.settings.reviewer

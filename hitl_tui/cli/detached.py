@@ -50,7 +50,7 @@ def _moment(text: str) -> Begins:
         hour = datetime.strptime(text, "%H:%M").time()
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text!r} is no time", "write 2026-03-01T08:00, with +01:00 for another place, or 08:00"
+            f"{text!r} is not a time", "write 2026-03-01T08:00, with +01:00 for another place, or 08:00"
         ) from None
     return lambda now: _next(hour, now)
 

@@ -147,7 +147,7 @@ def _signing() -> Iterator[Finding]:
 def _terminal() -> Iterator[Finding]:
     size = shutil.get_terminal_size((0, 0))
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    yield Finding("terminal", f"{size.columns}x{size.lines}" if is_terminal else "none: lines, no screen")
+    yield Finding("terminal", f"{size.columns}x{size.lines}" if is_terminal else "none: plain text mode")
     yield Finding("TERM", os.environ.get("TERM", "") or "not set")
     yield Finding("colour", "off by NO_COLOR" if os.environ.get("NO_COLOR") else "on")
     yield Finding("encoding", sys.stdout.encoding or "unknown")

@@ -63,7 +63,7 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
 
 
 def report(error: HitlError) -> None:
-    """Say on stderr what went wrong and how to mend it."""
+    """Print on stderr what went wrong and how to fix it."""
     _say(f"hitl-tui: {error.title}: {error.message}")
     for part in (error.details, error.hint):
         if part:

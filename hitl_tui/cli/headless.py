@@ -71,7 +71,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     lines += _subject(snapshot, request, show)
     if request.thread and not in_memory:
         inside = command_line("show", request.thread, options=store)
-        lines.append(f"  it is asked by a graph inside: {inside}")
+        lines.append(f"  a subgraph asks it: {inside}")
     if form and _is_object(form):
         lines += [f"  field {_field_line(field)}" for field in form.fields[:_MOST_FIELDS]]
         wanted = [field for field in form.fields if field.required] or form.fields[:1]

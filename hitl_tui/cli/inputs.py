@@ -240,5 +240,5 @@ def _read_json(text: str) -> Any:
         raise UsageError(f"{where}: can't be read: {error.strerror}", "write --value @file.json") from None
     except NotJson as error:
         raise UsageError(
-            f"{where} is no JSON: {error}", "a text is written in quotation marks, as '\"a text\"'"
+            f"{where} is not JSON: {error}", "a text is written in quotation marks, as '\"a text\"'"
         ) from None

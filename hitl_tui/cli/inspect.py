@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.view.blame import BlameLine
+    from hitl_tui.view.first_difference import FirstDifference
     from hitl_tui.view.followed import DecisionOutcome
-    from hitl_tui.view.parting import Parting
     from hitl_tui.view.shapes import ThreadDocument
 
 
@@ -39,7 +39,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
     from hitl_tui.view.diff_lines import compare_states, diff_text
-    from hitl_tui.view.parting import parting_text
+    from hitl_tui.view.first_difference import first_difference_lines
 
     left, right = logged_place(opened, a), logged_place(opened, b)
     before, after = left.thread.state_at(left.step), right.thread.state_at(right.step)
@@ -47,17 +47,17 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
     if opened.as_json:
         places = [Place(at.thread.thread_id, at.step) for at in (left, right)]
         equal = all(row.change in ("same", "private") for row in rows)
-        parts = _parting(left, right)
-        emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows, parts=parts))
+        difference = _first_difference(left, right)
+        emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows, first_difference=difference))
     else:
         say(f"--- {left.name}", f"+++ {right.name}", *diff_text(rows))
-        if parts := _parting(left, right):
-            say("", *parting_text(parts))
+        if difference := _first_difference(left, right):
+            say("", *first_difference_lines(difference))
     return ExitCode.DONE
 
 
 class _History:
-    """The past of a recorded thread, as `parting` asks for it."""
+    """The past of a recorded thread, as `first_difference` asks for it."""
 
     def __init__(self, thread: RecordedThread) -> None:
         self._thread = thread
@@ -69,15 +69,15 @@ class _History:
         return self._thread.state_at(step)
 
 
-def _parting(left: LoggedPlace, right: LoggedPlace) -> Parting | None:
+def _first_difference(left: LoggedPlace, right: LoggedPlace) -> FirstDifference | None:
     """Where two threads part; None where they don't, or are one thread."""
     from asyncio import run
 
-    from hitl_tui.view.parting import parting
+    from hitl_tui.view.first_difference import first_difference
 
     if left.thread.thread_id == right.thread.thread_id:
         return None
-    return run(parting(_History(left.thread), _History(right.thread), min(left.step, right.step)))
+    return run(first_difference(_History(left.thread), _History(right.thread), min(left.step, right.step)))
 
 
 @click.command()

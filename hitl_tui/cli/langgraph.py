@@ -145,7 +145,7 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
     store = open_server_store(settings) if served else open_graph_store(spec, settings)
     if store is None:
         raise UsageError(
-            f"{spec} is no graph of LangGraph", "its threads are in a store of ours: --store URL"
+            f"{spec} is not a LangGraph graph", "its threads are in a store of ours: --store URL"
         )
     opened = _OPENED[store]
     mirror = Mirror(App(opened.source.app), store, opened.source.name, opened.source.source)

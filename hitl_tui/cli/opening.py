@@ -121,7 +121,7 @@ def owner_of(store: Checkpointer, thread: str) -> str:
     """
     info = store.info(thread)
     if info is None or info.owner is None:
-        raise UsageError(f"thread {thread!r} runs for no other one", "step it without --out")
+        raise UsageError(f"thread {thread!r} is not a subgraph thread", "step it without --out")
     return info.owner.thread_id
 
 

@@ -95,7 +95,7 @@ def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="GRAPH",
         callback=_keep,
         expose_value=False,
-        help="The thread's graph, where its record does not say how it is built.",
+        help="The thread's graph, if its record does not say how to build it.",
     )(command)
 
 
@@ -118,21 +118,21 @@ server_option = click.option(
 durability_option = click.option(
     "--durability",
     metavar="WHICH",
-    help="What is on the disk at once: decisions (the default), steps, or none.",
+    help="Which commits are on disk at once: decisions (the default), steps, or none.",
 )
 theme_option = click.option("--theme", metavar="NAME", help="The colours; `hitl-tui themes` lists them.")
 reviewer_option = click.option(
     "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name, kept with what you decide."
 )
 thread_option = click.option(
-    "--thread", metavar="ID", callback=named_thread, help="Name of the thread; made up when left out."
+    "--thread", metavar="ID", callback=named_thread, help="Name of the thread; generated if left out."
 )
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only tell which nodes would run again, and what they used the last time."
+    "--dry-run", is_flag=True, help="Only show which nodes would run again, and what they used last time."
 )
 note_option = click.option("--note", metavar="TEXT", help="Why, for the record.")
 plain_option = click.option(
-    "--plain", is_flag=True, help="Lines instead of a screen: for screen readers and pipes."
+    "--plain", is_flag=True, help="Plain text instead of a screen, for screen readers and pipes."
 )
 headless_option = click.option(
     "--headless", is_flag=True, help="Run without a screen until something waits, fails or ends."
@@ -140,7 +140,7 @@ headless_option = click.option(
 on_busy_option = click.option(
     "--on-busy",
     metavar="HOW",
-    help="Where a server runs the thread already: reject (the default), enqueue, interrupt or rollback.",
+    help="If a server already runs the thread: reject (the default), enqueue, interrupt or rollback.",
 )
 break_option = click.option(
     "--break",
@@ -154,7 +154,7 @@ kept_breaks_option = click.option(
     "--breakpoints",
     "kept_breaks",
     is_flag=True,
-    help="Without a screen: stop at those kept for the graph, too.",
+    help="Without a screen: also stop at the saved breakpoints of the graph.",
 )
 PACE: Final = click.FloatRange(0.25, 8)
 """How fast a tape is played; that of the show's keys begins and ends there, too."""

@@ -88,7 +88,9 @@ def present(
         say(f"{read.title}: {len(read.file.stops)} stops, nothing is wrong")
         return ExitCode.DONE
     if plain or not has_screen():
-        raise UsageError("a show needs a terminal", "`hitl-tui run` runs the graph in plain text mode")
+        raise UsageError(
+            "a presentation needs a terminal", "`hitl-tui run` runs the graph in plain text mode"
+        )
     stage.agree()
     return stage.play(record_screen)
 
@@ -271,9 +273,7 @@ def _running_show(named: str | None) -> ShowState:
             running = [state] if state else []
     if not running:
         what = named or "FILE"
-        raise NoShow(
-            "no other process gives it now", f"begin it in another terminal: hitl-tui present {what}"
-        )
+        raise NoShow("it is not running", f"start it in another terminal: hitl-tui present {what}")
     return running[0]
 
 

@@ -31,9 +31,9 @@ from hitl_tui.engine.thread.allowances import Allowance
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.diff_lines import Compared
+from hitl_tui.view.first_difference import FirstDifference
 from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
-from hitl_tui.view.parting import Parting
 from hitl_tui.view.queue_facts import Planned, WaitingRequest
 from hitl_tui.view.shapes import Document, From, shows
 
@@ -50,27 +50,33 @@ class SpentShape(msgspec.Struct):
         about("US dollars; null where a price is unknown."),
         From(lambda spent: spent.cost if spent.cost_known else None),
     ]
-    cost_at_least: Annotated[float, about("US dollars of those calls whose price is known."), From("cost")]
+    cost_at_least: Annotated[float, about("US dollars of the calls with a known price."), From("cost")]
 
 
 class Inside(msgspec.Struct):
     """What a node is made of: the graph of a subgraph, or what a map or a parallel runs, and how."""
 
-    graph: Annotated[str | UnsetType, about("Of a subgraph: the graph's name.")] = UNSET
-    inputs: Annotated[dict[str, str] | UnsetType, about("The outer graph's channel to its own.")] = UNSET
-    outputs: Annotated[dict[str, str] | UnsetType, about("Its channel to the outer graph's.")] = UNSET
+    graph: Annotated[str | UnsetType, about("For a subgraph: the graph's name.")] = UNSET
+    inputs: Annotated[
+        dict[str, str] | UnsetType,
+        about("For a subgraph: (outer channel, its channel), copied in at the start."),
+    ] = UNSET
+    outputs: Annotated[
+        dict[str, str] | UnsetType,
+        about("For a subgraph: (its channel, outer channel), copied out at the end."),
+    ] = UNSET
     nodes: Annotated[tuple[NodeInfo, ...] | UnsetType, about("Its nodes.")] = UNSET
     edges: Annotated[tuple[EdgeInfo, ...] | UnsetType, about("Its edges.")] = UNSET
-    over: Annotated[
-        Maybe | UnsetType, about("Of a map: the channel or path whose items it goes through.")
-    ] = UNSET
-    join: Annotated[str | UnsetType, about("As `all`, `first` or `quorum(2)`.")] = UNSET
+    over: Annotated[Maybe | UnsetType, about("For a map: the channel or path with its items.")] = UNSET
+    join: Annotated[str | UnsetType, about("When the node is complete: `all`, `first` or `quorum(2)`.")] = (
+        UNSET
+    )
     max_concurrent: Annotated[
         int | UnsetType | None, about("How many branches run at once; null for all.")
     ] = UNSET
-    max_items: Annotated[int | UnsetType | None, about("More items are an error.")] = UNSET
+    max_items: Annotated[int | UnsetType | None, about("Most items; more are an error.")] = UNSET
     on_error: Annotated[
-        str | UnsetType, about("`fail` where one failed branch fails the node, or `collect`.")
+        str | UnsetType, about("What a failed branch does: `fail` the node, or `collect` and continue.")
     ] = UNSET
     members: Annotated[tuple[NodeInfo, ...] | UnsetType, about("The nodes of a parallel.")] = UNSET
 
@@ -94,17 +100,20 @@ def _inside(node: NodeInfo) -> Inside | UnsetType:
 class NodeShape(msgspec.Struct):
     """A node as declared."""
 
-    name: Annotated[str, about("Its name.")]
-    kind: Annotated[Literal["node", "map", "parallel", "subgraph"], about("What it is made of.")]
-    reads: Annotated[tuple[str, ...], about("What it may read; `*` for all.")]
-    writes: Annotated[tuple[str, ...], about("What it may write; `*` for all.")]
-    external: Annotated[Maybe, about("What it brings in from outside.")]
-    on_taint: Annotated[OnTaint, about("What happens before it reads what is tainted.")]
-    attempts: Annotated[int, about("How often it is tried.")]
-    timeout: Annotated[float | None, about("Seconds an attempt may take.")]
+    name: Annotated[str, about("The node's name.")]
+    kind: Annotated[
+        Literal["node", "map", "parallel", "subgraph"],
+        about("The kind: `map`, `parallel`, `subgraph`; empty for a plain node."),
+    ]
+    reads: Annotated[tuple[str, ...], about("Channels that it may read; `*` for all.")]
+    writes: Annotated[tuple[str, ...], about("Channels that it may write; `*` for all.")]
+    external: Annotated[Maybe, about("The source of untrusted data that it brings in; empty for none.")]
+    on_taint: Annotated[OnTaint, about("What happens before it reads tainted channels.")]
+    attempts: Annotated[int, about("The number of attempts.")]
+    timeout: Annotated[float | None, about("Seconds that an attempt may take.")]
     inside: Annotated[
         Inside | UnsetType,
-        about("What a map, a parallel or a subgraph is made of; not there for a plain node."),
+        about("The parts of a map, a parallel or a subgraph; left out for a plain node."),
         From(_inside),
     ]
 
@@ -113,20 +122,22 @@ class NodeShape(msgspec.Struct):
 class GraphShape(msgspec.Struct):
     """A graph as declared."""
 
-    name: Annotated[str, about("Its name.")]
-    digest: Annotated[str, about("Hash of what it declares."), From(lambda graph: f"sha256:{graph.digest}")]
+    name: Annotated[str, about("The graph's name.")]
+    digest: Annotated[
+        str, about("Hash of the declared graph and its code."), From(lambda graph: f"sha256:{graph.digest}")
+    ]
     nodes: Annotated[tuple[NodeInfo, ...], about("Its nodes.")]
     edges: Annotated[tuple[EdgeInfo, ...], about("Its edges.")]
     channels: Annotated[tuple[ChannelInfo, ...], about("Its channels.")]
-    inputs: Annotated[tuple[InputField, ...], about("What it asks for.")]
-    gates: Annotated[tuple[GateInfo, ...], about("The questions before and after its nodes.")]
+    inputs: Annotated[tuple[InputField, ...], about("The inputs that it asks for.")]
+    gates: Annotated[tuple[GateInfo, ...], about("The gates before and after its nodes.")]
 
 
 class TaintedChannel(msgspec.Struct):
     """A tainted channel and its way."""
 
     taint: Inline[Taint]
-    lineage: Annotated[tuple[Arrival, ...], about("How it came, the oldest first.")]
+    lineage: Annotated[tuple[Arrival, ...], about("How taint reached the channel, oldest first.")]
 
 
 class Place(msgspec.Struct):
@@ -139,47 +150,49 @@ class Place(msgspec.Struct):
 class ThemeRow(msgspec.Struct):
     """A theme as `hitl-tui themes --json` lists it."""
 
-    in_use: Annotated[bool, about("Whether it is the chosen one.")]
-    name: Annotated[str, about("What `--theme` names.")]
-    title: Annotated[str, about("What a person reads.")]
-    dark: Annotated[bool | None, about("Whether it is dark; null where it can't be used.")] = None
+    in_use: Annotated[bool, about("Whether it is in use.")]
+    name: Annotated[str, about("The name, as in `--theme`.")]
+    title: Annotated[str, about("The name for people.")]
+    dark: Annotated[bool | None, about("Whether it is dark; null if it can't be used.")] = None
     file: Annotated[str | None, about("Its file.")] = None
-    problem: Annotated[str | None, about("Why it can't be used, with file and line.")] = None
+    problem: Annotated[str | None, about("Why it can't be used, with file and line; empty if it can.")] = None
 
 
 class KeyRow(msgspec.Struct):
     """An action of the screen."""
 
-    id: Annotated[str, about("What `[keys]` names.")]
-    keys: Annotated[tuple[str, ...], about("Its keys, as `[keys]` writes them.")]
-    configured: Annotated[bool, about("Whether they are your own.")]
-    group: Annotated[str, about("Where the help lists it.")]
+    id: Annotated[str, about("The action's id, as in `[keys]`.")]
+    keys: Annotated[tuple[str, ...], about("Its keys, as in `[keys]`.")]
+    configured: Annotated[bool, about("Whether you have changed them.")]
+    group: Annotated[str, about("The group in the help.")]
     help: Annotated[str, about("What it does.")]
 
 
 class Setting(msgspec.Struct):
     """A setting as `hitl-tui config --json` lists it."""
 
-    name: Annotated[str, about("Its key in the configuration file.")]
+    name: Annotated[str, about("The key in the configuration file.")]
     value: Annotated[
-        Any, about("What holds; null for the graph's, the provider's or the locale's own choice.")
+        Any, about("The value in force; null for the default of the graph, the provider or the locale.")
     ]
-    origin: Annotated[str, about("`flag`, an environment variable, file and line, or `default`.")]
+    origin: Annotated[
+        str, about("Where it comes from: `flag`, an environment variable, file and line, or `default`.")
+    ]
 
 
 class Finding(msgspec.Struct):
     """Something that was looked at."""
 
-    subject: Annotated[str, about("What.", name="about")]
-    value: Annotated[str, about("What was found; of keys only whether they are set.")]
-    ok: Annotated[bool, about("False where it is wrong.")] = True
+    subject: Annotated[str, about("What was checked.", name="about")]
+    value: Annotated[str, about("The result; of secret keys only whether they are set.")]
+    ok: Annotated[bool, about("False if it is wrong.")] = True
 
 
 class DecisionsDocument(Document, frozen=True):
     """`decide`: what was decided of many requests, or would be."""
 
-    decisions: Annotated[tuple[Planned, ...], about("The requests, those that would be decided first.")]
-    dry_run: Annotated[bool, about("Whether nothing was to be done.")]
+    decisions: Annotated[tuple[Planned, ...], about("The requests; those that would be decided come first.")]
+    dry_run: Annotated[bool, about("Whether it was a dry run.")]
 
 
 class AttendingDocument(Document, frozen=True):
@@ -188,8 +201,8 @@ class AttendingDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     request: Annotated[str, about("The request.")]
     step: Annotated[int, about("The step it is about.")]
-    handed: Annotated[HandedOn | None, about("Whom it was passed on to.")]
-    attending: Annotated[tuple[Presence, ...], about("Who looks at it, or has claimed it.")]
+    handed: Annotated[HandedOn | None, about("Who must decide it now.")]
+    attending: Annotated[tuple[Presence, ...], about("Who has it open, or has claimed it.")]
 
 
 class DiffDocument(Document, frozen=True):
@@ -197,18 +210,20 @@ class DiffDocument(Document, frozen=True):
 
     a: Annotated[Place, about("The first step.")]
     b: Annotated[Place, about("The second step.")]
-    equal: Annotated[bool, about("Whether no channel that may be compared differs.")]
-    channels: Annotated[tuple[Compared, ...], about("Every channel.")]
-    parts: Annotated[Parting | None, about("Of two threads: where they part; null where they don't.")] = None
+    equal: Annotated[bool, about("Whether all channels that may be compared are equal.")]
+    channels: Annotated[tuple[Compared, ...], about("The channels of both states.")]
+    first_difference: Annotated[
+        FirstDifference | None, about("The first step at which two threads differ; null if there is none.")
+    ] = None
 
 
 class FindDocument(Document, frozen=True):
     """`find`."""
 
     thread: Annotated[str, about("The thread.")]
-    text: Annotated[str, about("What was looked for.")]
-    looked: Annotated[int, about("Steps that were looked at, from the newest on.")]
-    hits: Annotated[tuple[SearchHit, ...], about("The places where it was found, newest first.")]
+    text: Annotated[str, about("The text that was searched for.")]
+    looked: Annotated[int, about("Steps that were searched, from the newest back.")]
+    hits: Annotated[tuple[SearchHit, ...], about("The matches, newest first.")]
 
 
 class WhenDocument(Document, frozen=True):
@@ -223,25 +238,25 @@ class Series(msgspec.Struct):
     """An expression over a run."""
 
     expression: Annotated[str, about("The expression.")]
-    samples: Annotated[tuple[Sample, ...], about("What it was, oldest first.")]
+    samples: Annotated[tuple[Sample, ...], about("Its values, oldest first.")]
 
 
 class ValuesDocument(Document, frozen=True):
     """`values`."""
 
     thread: Annotated[str, about("The thread.")]
-    step: Annotated[int, about("The newest step that was looked at.")]
-    series: Annotated[tuple[Series, ...], about("Every expression.")]
+    step: Annotated[int, about("The newest step that was evaluated.")]
+    series: Annotated[tuple[Series, ...], about("The watched expressions.")]
 
 
 class BlameDocument(Document, frozen=True):
     """`blame`."""
 
     thread: Annotated[str, about("The thread.")]
-    step: Annotated[int, about("At which step.")]
+    step: Annotated[int, about("The step.")]
     channel: Annotated[str, about("The channel.")]
-    path: Annotated[tuple[str, ...], about("The way into its value.")]
-    complete: Annotated[bool, about("False where older steps were not looked at: `--limit`.")]
+    path: Annotated[tuple[str, ...], about("The path in its value.")]
+    complete: Annotated[bool, about("False if only the newest `--limit` steps were read.")]
     lines: Annotated[tuple[BlameLine, ...], about("Each part with its last writer.")]
 
 
@@ -252,16 +267,16 @@ class CostDocument(Document, frozen=True):
     agents: Annotated[tuple[CostLine, ...], about("By agent and model.")]
     nodes: Annotated[tuple[NodeCost, ...], about("By node.")]
     steps: Annotated[tuple[StepCost, ...], about("By step.")]
-    without_step: Annotated[ModelUseTotal, about("What attempts cost that made no step.")]
-    total: Annotated[ModelUseTotal, about("The sum of all calls.")]
+    without_step: Annotated[ModelUseTotal, about("The cost of attempts that made no step.")]
+    total: Annotated[ModelUseTotal, about("The total of all calls.")]
 
 
 class TaintDocument(Document, frozen=True):
     """`taint`."""
 
     thread: Annotated[str, about("The thread.")]
-    step: Annotated[int, about("At which step.")]
-    channels: Annotated[tuple[TaintedChannel, ...], about("Each tainted channel and its way.")]
+    step: Annotated[int, about("The step.")]
+    channels: Annotated[tuple[TaintedChannel, ...], about("Each tainted channel, with how taint reached it.")]
 
 
 class AgentsDocument(Document, frozen=True):
@@ -281,7 +296,9 @@ class AllowancesDocument(Document, frozen=True):
     """`allow`: the calls of tools that need no approval."""
 
     thread: Annotated[str, about("The thread.")]
-    allowances: Annotated[tuple[Allowance, ...], about("The allowances, of the threads around it, too.")]
+    allowances: Annotated[
+        tuple[Allowance, ...], about("The allowances, including those of threads that contain it.")
+    ]
 
 
 class CopyDocument(Document, frozen=True):
@@ -289,34 +306,34 @@ class CopyDocument(Document, frozen=True):
 
     thread: Annotated[str, about("The thread.")]
     step: Annotated[int, about("Its newest step.")]
-    what: Annotated[Literal["value", "diff", "card", "command"], about("What of it.")]
-    text: Annotated[str, about("As it is copied: Markdown of a card.")]
+    what: Annotated[Literal["value", "diff", "card", "command"], about("What was copied.")]
+    text: Annotated[str, about("The text; a card is Markdown.")]
 
 
 class GraphRow(msgspec.Struct, frozen=True):
     """A graph that is known in a store."""
 
-    name: Annotated[str, about("Its name.")]
-    origin: Annotated[str, about("How it is known.")]
-    graph: Annotated[str, about("What `run` takes.")]
-    options: Annotated[Mapping[str, Any], about("With which options it was built.")]
+    name: Annotated[str, about("The graph's name.")]
+    origin: Annotated[str, about("Where it was found.")]
+    graph: Annotated[str, about("The argument for `run`.")]
+    options: Annotated[Mapping[str, Any], about("The options it is built with.")]
 
 
 class GraphsDocument(Document, frozen=True):
     """`graphs`."""
 
-    graphs: Annotated[tuple[GraphRow, ...], about("Those of the newest threads first, then samples.")]
+    graphs: Annotated[tuple[GraphRow, ...], about("Graphs of the newest threads first, then samples.")]
 
 
 class RepeatsDocument(Document, frozen=True):
     """`fork`, `rerun` and `resume` with `--dry-run`."""
 
     thread: Annotated[str, about("The thread.")]
-    repeats: Annotated[Repeats | None, about("What would run again; null where nothing would.")]
+    repeats: Annotated[Repeats | None, about("What would run again; null for nothing.")]
     moves: Annotated[
         str | None,
         about(
-            "The LangGraph thread whose next turn, in another program, continues from the fork; else null."
+            "The LangGraph thread whose next turn in another program continues from the fork; null for none."
         ),
     ] = None
 
@@ -325,8 +342,8 @@ class ForkDocument(Document, frozen=True):
     """`fork`, and `rerun` before it runs the fork."""
 
     thread: Annotated[str, about("The new thread.")]
-    parent: Annotated[str, about("The thread it was made from.")]
-    step: Annotated[int, about("At which step.")]
+    parent: Annotated[str, about("The thread it was forked from.")]
+    step: Annotated[int, about("The step it was forked at.")]
 
 
 class ExportDocument(Document, frozen=True):
@@ -334,9 +351,9 @@ class ExportDocument(Document, frozen=True):
 
     thread: Annotated[str, about("The thread.")]
     file: Annotated[str, about("The file.")]
-    lines: Annotated[int, about("How many lines it has.")]
-    private: Annotated[bool, about("Whether private values are in it.")]
-    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that are in it, too.")]
+    lines: Annotated[int, about("The number of lines.")]
+    private: Annotated[bool, about("Whether it contains private values.")]
+    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that it contains.")]
 
 
 class PageDocument(Document, frozen=True):
@@ -344,33 +361,33 @@ class PageDocument(Document, frozen=True):
 
     thread: Annotated[str, about("The thread.")]
     file: Annotated[str, about("The file.")]
-    bytes: Annotated[int, about("How long it is.")]
+    bytes: Annotated[int, about("The number of characters.")]
 
 
 class ImportDocument(Document, frozen=True):
     """`import`."""
 
-    thread: Annotated[str, about("Its name here.")]
+    thread: Annotated[str, about("The thread's name in this store.")]
     file: Annotated[str, about("The file.")]
-    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that came along.")]
+    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that were imported with it.")]
 
 
 class VerifyDocument(Document, frozen=True):
     """`verify`."""
 
     thread: Annotated[str, about("The thread.")]
-    ok: Annotated[bool, about("Whether all is as it should be.")]
-    records: Annotated[int, about("Records that were checked.")]
-    checkpoints: Annotated[int, about("Checkpoints that were checked.")]
-    unchecked: Annotated[int, about("Records that `--strict` would reduce again.")]
-    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that were checked.")]
-    missing: Annotated[tuple[str, ...], about("Those that are not in the store.")]
+    ok: Annotated[bool, about("Whether nothing is wrong.")]
+    records: Annotated[int, about("The number of checked records.")]
+    checkpoints: Annotated[int, about("The number of checked checkpoints.")]
+    unchecked: Annotated[int, about("The number of records that `--strict` would reduce again.")]
+    threads: Annotated[tuple[str, ...], about("The checked threads of subgraphs.")]
+    missing: Annotated[tuple[str, ...], about("The threads of subgraphs that are not in the store.")]
     mismatches: Annotated[tuple[Mismatch, ...], about("What is wrong.")]
     decisions: Annotated[
-        tuple[SignedDecision, ...] | None, about("Who has signed what; with `--signers` alone.")
+        tuple[SignedDecision, ...] | None, about("Who signed which decision; only with `--signers`.")
     ]
-    since: Annotated[int, about("The first step that was checked; an anchor vouches for those before it.")]
-    notes: Annotated[tuple[str, ...], about("Not wrong, but worth knowing: answers that were not used.")]
+    since: Annotated[int, about("The first checked step; an anchor vouches for the steps before it.")]
+    notes: Annotated[tuple[str, ...], about("Not wrong, but worth knowing: answers that no request used.")]
 
 
 class AnchorDocument(Document, frozen=True):
@@ -389,62 +406,66 @@ class DeletedThread(msgspec.Struct, frozen=True):
 class DeleteDocument(Document, frozen=True):
     """`delete` and `prune`."""
 
-    threads: Annotated[tuple[Leaving, ...], about("What goes, with what goes with it.")]
-    dry_run: Annotated[bool, about("Whether it was only looked at.")]
-    entries: Annotated[tuple[DeletedThread, ...], about("What the ledger of the store keeps of each.")]
-    rule: Annotated[Maybe, about("The rule of `prune`.")]
+    threads: Annotated[
+        tuple[Leaving, ...], about("The threads to delete, with those that are deleted with them.")
+    ]
+    dry_run: Annotated[bool, about("Whether it was a dry run.")]
+    entries: Annotated[
+        tuple[DeletedThread, ...], about("The store's ledger entries for the deleted threads.")
+    ]
+    rule: Annotated[Maybe, about("The rule of `prune`, as text.")]
     kept: Annotated[
         dict[Kept, int],
-        about(
-            "Of threads at the top how many stay: `newest`, `young`, `waits`, `decided`, `forked`, `open`."
-        ),
+        about("Kept top-level threads by reason: `newest`, `young`, `waits`, `decided`, `forked`, `open`."),
     ]
 
 
 class DeletedDocument(Document, frozen=True):
     """`deleted`: the store's own ledger."""
 
-    entries: Annotated[tuple[DeletedThread, ...], about("Newest first.")]
-    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+    entries: Annotated[tuple[DeletedThread, ...], about("The entries, newest first.")]
+    more: Annotated[bool, about("Whether there are more entries than `--limit`.")]
 
 
 class SizeDocument(Document, frozen=True):
     """`size`: what fills a store, the largest thread first."""
 
-    used: Annotated[int, about("Bytes that the store takes on the disk.")]
-    free: Annotated[int, about("Bytes of them that `vacuum` could give back.")]
-    threads: Annotated[tuple[ThreadSize, ...], about("Threads, with what their own rows fill.")]
-    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+    used: Annotated[int, about("Bytes that the store takes on disk.")]
+    free: Annotated[int, about("Bytes of these that `vacuum` could free.")]
+    threads: Annotated[tuple[ThreadSize, ...], about("The threads, with the sizes of their own rows.")]
+    more: Annotated[bool, about("Whether there are more threads than `--limit`.")]
 
 
 class VacuumDocument(Document, frozen=True):
     """`vacuum`."""
 
-    before: Annotated[int, about("Bytes on the disk before.")]
-    after: Annotated[int, about("Bytes on the disk now.")]
+    before: Annotated[int, about("Bytes on disk before.")]
+    after: Annotated[int, about("Bytes on disk now.")]
 
 
 class ReplayDocument(Document, frozen=True):
     """`replay`."""
 
     thread: Annotated[str, about("The thread.")]
-    ok: Annotated[bool, about("Whether the graph goes the same way today.")]
-    steps: Annotated[int, about("Steps that were gone through.")]
-    records: Annotated[int, about("Updates that were reduced again.")]
-    nodes: Annotated[int, about("Results that were served.")]
-    changed_reducers: Annotated[tuple[str, ...], about("Channels that reduce otherwise today.")]
-    mismatches: Annotated[tuple[Mismatch, ...], about("Where it differs.")]
+    ok: Annotated[bool, about("Whether the current graph takes the recorded route.")]
+    steps: Annotated[int, about("The number of replayed steps.")]
+    records: Annotated[int, about("The number of updates that were reduced again.")]
+    nodes: Annotated[int, about("The number of recorded results that were used.")]
+    changed_reducers: Annotated[
+        tuple[str, ...], about("The channels whose reducer gives another result now.")
+    ]
+    mismatches: Annotated[tuple[Mismatch, ...], about("The differences.")]
 
 
 class ArtifactRow(msgspec.Struct, frozen=True):
     """An artifact of a step."""
 
     step: Annotated[int, about("The step.")]
-    name: Annotated[str, about("Its name.")]
-    media_type: Annotated[str, about("What it is, as `text/markdown`.")]
-    size: Annotated[int, about("Bytes.")]
-    sha256: Annotated[str, about("Of its bytes.")]
-    binary: Annotated[bool, about("Whether it is bytes in place of text.")]
+    name: Annotated[str, about("The artifact's name.")]
+    media_type: Annotated[str, about("The media type, such as `text/markdown`.")]
+    size: Annotated[int, about("The size in bytes.")]
+    sha256: Annotated[str, about("SHA-256 of the content.")]
+    binary: Annotated[bool, about("Whether it is bytes rather than text.")]
     path: Annotated[Maybe, about("The branch.")]
 
 
@@ -452,22 +473,22 @@ class ArtifactsDocument(Document, frozen=True):
     """`artifacts`."""
 
     thread: Annotated[str, about("The thread.")]
-    artifacts: Annotated[tuple[ArtifactRow, ...], about("Oldest first.")]
-    body: Annotated[Maybe, about("Of one that was named: the text, or the bytes in base64.")] = ""
+    artifacts: Annotated[tuple[ArtifactRow, ...], about("The artifacts, oldest first.")]
+    body: Annotated[Maybe, about("The content, if one was named: the text, or the bytes in base64.")] = ""
 
 
 class ItemsDocument(Document, frozen=True):
     """`items`."""
 
-    items: Annotated[tuple[StoredItem, ...], about("As the store orders them.")]
+    items: Annotated[tuple[StoredItem, ...], about("The threads, in the store's order.")]
 
 
 class TestDocument(Document, frozen=True):
     """`test`."""
 
     thread: Annotated[str, about("The thread.")]
-    step: Annotated[int | None, about("The step that was named; null for the newest.")]
-    text: Annotated[str, about("The test, as a Python file.")]
+    step: Annotated[int | None, about("The step given; null for the newest.")]
+    text: Annotated[str, about("The test as a Python file.")]
 
 
 class RollbackDocument(Document, frozen=True):
@@ -475,56 +496,56 @@ class RollbackDocument(Document, frozen=True):
 
     thread: Annotated[str, about("The thread.")]
     progress: Inline[Progress]
-    dry_run: Annotated[bool, about("Whether it was only looked at.")]
-    entries: Annotated[tuple[RollbackEntry, ...], about("In the order they run.")]
+    dry_run: Annotated[bool, about("Whether it was a dry run.")]
+    entries: Annotated[tuple[RollbackEntry, ...], about("The entries in the order they run.")]
     exit_code: Annotated[int, about("The exit code of the command.")]
 
 
 class ThemesDocument(Document, frozen=True):
     """`themes`."""
 
-    themes: Annotated[tuple[ThemeRow, ...], about("Ours and yours.")]
-    directory: Annotated[str, about("Where yours go.")]
+    themes: Annotated[tuple[ThemeRow, ...], about("Built-in themes and yours.")]
+    directory: Annotated[str, about("The folder for your themes.")]
 
 
 class KeysDocument(Document, frozen=True):
     """`keys`."""
 
-    keys: Annotated[tuple[KeyRow, ...], about("Every action.")]
-    problems: Annotated[tuple[str, ...], about("What is wrong in `[keys]`, with its place.")]
+    keys: Annotated[tuple[KeyRow, ...], about("All actions.")]
+    problems: Annotated[tuple[str, ...], about("The problems in `[keys]`, each with its place.")]
 
 
 class ConfigDocument(Document, frozen=True):
     """`config`."""
 
-    config: Annotated[tuple[Setting, ...], about("Every setting.")]
+    config: Annotated[tuple[Setting, ...], about("All settings.")]
     file: Annotated[str, about("The configuration file.")]
-    file_exists: Annotated[bool, about("Whether it is there.")]
+    file_exists: Annotated[bool, about("Whether the file exists.")]
 
 
 class DoctorDocument(Document, frozen=True):
     """`doctor`."""
 
-    doctor: Annotated[tuple[Finding, ...], about("What was looked at.")]
-    ok: Annotated[bool, about("Whether nothing is wrong.")]
+    doctor: Annotated[tuple[Finding, ...], about("The checks.")]
+    ok: Annotated[bool, about("Whether all checks passed.")]
 
 
 class ThreadsDocument(Document, frozen=True):
     """`threads`, newest first."""
 
     threads: Annotated[tuple[ThreadSummary, ...], about("The threads.")]
-    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+    more: Annotated[bool, about("Whether there are more threads than `--limit`.")]
     requests: Annotated[
         tuple[WaitingRequest, ...],
-        about("All that they ask, most urgent first; with `--waiting` in the order that was asked for."),
+        about("All their requests, most urgent first; with `--waiting` in the given order."),
     ]
 
 
 class MineDocument(Document, frozen=True):
     """`log --mine`."""
 
-    person: Annotated[str, about("Whose decisions.")]
-    decisions: Annotated[tuple[DecisionOutcome, ...], about("Newest first.")]
+    person: Annotated[str, about("The person whose decisions these are.")]
+    decisions: Annotated[tuple[DecisionOutcome, ...], about("The decisions, newest first.")]
 
 
 class NoticeDocument(Document, frozen=True):
@@ -536,9 +557,9 @@ class NoticeDocument(Document, frozen=True):
 class WorkersDocument(Document, frozen=True):
     """Who advances threads, and what is to be done: `workers`."""
 
-    workers: Annotated[tuple[WorkerInfo, ...], about("The workers that were heard of.")]
-    jobs: Annotated[tuple[WorkerJob, ...], about("What runs, then what is queued, in its order.")]
-    orphans: Annotated[tuple[OrphanGraph, ...], about("The graphs that no worker has and threads wait for.")]
-    running: Annotated[int, about("How many threads run at workers.")]
-    queued: Annotated[int, about("How many wait for a worker.")]
-    later: Annotated[int, about("How many wait for their time.")]
+    workers: Annotated[tuple[WorkerInfo, ...], about("The live workers.")]
+    jobs: Annotated[tuple[WorkerJob, ...], about("Running jobs, then queued ones in order.")]
+    orphans: Annotated[tuple[OrphanGraph, ...], about("The graphs that threads wait for and no worker has.")]
+    running: Annotated[int, about("The number of threads that run at workers.")]
+    queued: Annotated[int, about("The number of threads that wait for a worker.")]
+    later: Annotated[int, about("The number of threads that wait for a later time.")]

@@ -266,7 +266,7 @@ def run(
         mirror = open_graph_store(graph, settings, options, keep_memory=keep_memory)
         if mirror is None and keep_memory:
             raise UsageError(
-                f"{graph} is no graph of LangGraph", "use --store memory: in place of --keep-memory"
+                f"{graph} is not a LangGraph graph", "use --store memory: in place of --keep-memory"
             )
         if mirror is None:
             return open_for_writing(settings)
@@ -286,7 +286,7 @@ def run(
             return Target(name, None, given.for_graph(theirs.info) if given else None, besides, begins=True)
         assert graph is not None
         if configurable:
-            raise UsageError(f"{graph} is no graph of LangGraph: it has no configurable", "use --context")
+            raise UsageError(f"{graph} is not a LangGraph graph: it has no configurable", "use --context")
         runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None, besides)

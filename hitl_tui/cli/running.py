@@ -108,7 +108,7 @@ async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: floa
     """Pause a thread, whichever process runs it.
 
     If another process runs it, that process is asked to pause at its next node boundary; the log says who
-    asked. Exit code 4 if it still runs after the wait; the wish to pause is kept. If that process has died,
+    asked. Exit code 4 if it still runs after the wait; the pause request is kept. If that process has died,
     the thread is taken over and left paused.
     """
     from hitl_tui.cli.headless import report

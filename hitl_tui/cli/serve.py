@@ -175,7 +175,7 @@ def _public(url: str | None, host: str) -> str:
     """The origin of an address, "" for none."""
     if url is None:
         if host in ("0.0.0.0", "::"):
-            raise UsageError(f"{host} is no address to come by", "say which is, with --public-url")
+            raise UsageError(f"{host} can't be part of a link", "give the public address with --public-url")
         return ""
     from hitl_tui.team.web.origins import origin_of
 
@@ -183,7 +183,7 @@ def _public(url: str | None, host: str) -> str:
         origin, parts = origin_of(url), urlsplit(url)
     except ValueError:  # browsers send a name and a password in no header that this server compares
         raise UsageError(
-            f"{url!r} is no address of a server", "as in --public-url https://review.example.org"
+            f"{url!r} is not the address of a server", "as in --public-url https://review.example.org"
         ) from None
     if parts.path.strip("/") or parts.query or parts.fragment:
         raise UsageError(
@@ -202,9 +202,9 @@ def _proxy(header: str | None, addresses: tuple[str, ...]) -> Proxy:
         try:
             ipaddress.ip_address(address)
         except ValueError:
-            raise UsageError(f"{address!r} is no IP address", "as in --trusted-proxy 127.0.0.1") from None
+            raise UsageError(f"{address!r} is not an IP address", "as in --trusted-proxy 127.0.0.1") from None
     if header is not None and not header.replace("-", "").isalnum():
-        raise UsageError(f"{header!r} is no name of a header", "as in --auth-header X-Forwarded-User")
+        raise UsageError(f"{header!r} is not a header name", "as in --auth-header X-Forwarded-User")
     return Proxy(frozenset(addresses), header or "")
 
 
@@ -275,14 +275,14 @@ def _thread_of(store: Checkpointer, request: str) -> str:
 
 @serve.group()
 def token() -> None:
-    """Give people tokens to log in with, and take them back."""
+    """Create, revoke and list login tokens."""
 
 
 @token.command()
 @click.argument("name")
 @_file_option
 def add(*, name: str, file: Path) -> None:
-    """Make somebody's token, which is shown this once."""
+    """Create a person's token; it is shown only once."""
     say(_token_file(file).add(name))
 
 
@@ -290,14 +290,14 @@ def add(*, name: str, file: Path) -> None:
 @click.argument("name")
 @_file_option
 def remove(*, name: str, file: Path) -> None:
-    """Take somebody's token back; what they have open ends."""
+    """Revoke a person's token; their open sessions end."""
     _token_file(file).remove(name)
 
 
 @token.command(name="list")
 @_file_option
 def list_tokens(*, file: Path) -> None:
-    """Tell who has a token, and since when."""
+    """List who has a token, and since when."""
     entries = _token_file(file).entries()
     since = [time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.added / 1e6)) for entry in entries]
     say(*table([(entry.name, at) for entry, at in zip(entries, since, strict=True)]))

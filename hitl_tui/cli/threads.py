@@ -28,7 +28,7 @@ _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
 """What is cut on a narrow terminal: the question first, the name of the thread last."""
 _WIDE_ONLY = ("ORIGIN", "LAST")
 _WIDE = 100
-_QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "VOTES AND WHO")
+_QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "NOTES")
 _MORE = "there are more than {:,}: name a part of one, or give --limit"
 
 

@@ -40,7 +40,7 @@ def _screen_size(_: click.Context, __: click.Parameter, value: str) -> tuple[int
     if not (
         columns.isdecimal() and rows.isdecimal() and 40 <= int(columns) <= 400 and 12 <= int(rows) <= 200
     ):
-        raise click.BadParameter(f"{value!r} is no size: 40x12 to 400x200, as in 110x30")
+        raise click.BadParameter(f"{value!r} is not a size: 40x12 to 400x200, as in 110x30")
     return int(columns), int(rows)
 
 
@@ -351,16 +351,16 @@ def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
     """Refuse a place where an export can't go, or would take something else's; None is stdout."""
     if file is None:
         if as_json:
-            raise UsageError("--json tells about an export to a file", "name a FILE")
+            raise UsageError("--json reports on an export to a file", "name a FILE")
         if sys.stdout.isatty():
             raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
     elif os.path.lexists(file) and not os.path.isfile(file):
         # It would be taken away and a file put in its place, be it a pipe, a device or a link to nothing.
-        raise UsageError(f"{file} is there and is no file", "give another name")
+        raise UsageError(f"{file} exists and is not a file", "give another name")
     elif os.path.exists(file) and not force:
         raise UsageError(f"there is a file {file} already", "give another name, or --force")
     elif not os.path.isdir(file.parent):
-        raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
+        raise UsageError(f"there is no directory {file.parent}", "create it first, or give another place")
 
 
 def _with_inside(store: Checkpointer, thread: str) -> list[str]:
@@ -502,7 +502,7 @@ def _findings(report: VerifyReport, *, strict: bool) -> list[str]:
     also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
     checked = f"{count(report.records, 'record')} and {count(report.checkpoints, 'checkpoint')} checked{also}"
     if report.since:
-        checked += f", of step {report.since} and after it; what lies before it is taken on the anchor's word"
+        checked += f", of step {report.since} and after it; the anchor vouches for the steps before it"
     if report.unchecked:
         more = f"--strict would check {report.unchecked:,} more"
         checked += f"; {count(report.unchecked, 'state')} not compared" if strict else f"; {more}"

@@ -130,7 +130,7 @@ def check_syntax(text: str) -> list[tuple[str, int]]:
         name = node.id
         if id(node) in called:
             if name not in _FUNCTIONS:
-                raise ExpressionInvalid(text, f"there is no function {name!r}", column, _known())
+                raise ExpressionInvalid(text, f"there is not a function {name!r}", column, _known())
         else:
             named.append((name, column))
     return named

@@ -43,14 +43,14 @@ class SearchHit(msgspec.Struct, frozen=True):
     """
 
     step: Annotated[int, about("The step.")]
-    node: Annotated[Maybe, about("The node, or who wrote it.")]
-    kind: Annotated[HitKind, about("What it stands in.")]
-    name: Annotated[Maybe, about("The channel, the agent, the tool or the kind of decision.")]
-    path: Annotated[Maybe, about("Where in the channel's value.")]
-    before: Annotated[str, about("What stands before it.")]
-    match: Annotated[str, about("The text, as it is written there.")]
-    after: Annotated[str, about("What stands behind it.")]
-    thread: Annotated[Maybe, about("The thread of a subgraph's run that it is in; empty for this one.")] = ""
+    node: Annotated[Maybe, about("The writer: a node or a person.")]
+    kind: Annotated[HitKind, about("The kind of text that contains the match.")]
+    name: Annotated[Maybe, about("The channel, agent, tool or kind of decision.")]
+    path: Annotated[Maybe, about("The path in the channel's value.")]
+    before: Annotated[str, about("The text before the match.")]
+    match: Annotated[str, about("The matching text, as written.")]
+    after: Annotated[str, about("The text after the match.")]
+    thread: Annotated[Maybe, about("The subgraph's thread that contains it; empty for this thread.")] = ""
 
 
 TellHits: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
@@ -67,8 +67,8 @@ class Moment(msgspec.Struct, frozen=True):
     step: Annotated[int, about("The step.")]
     node: Annotated[Maybe, about("The node that made it.")]
     actor: Annotated[str | None, about("The person who made it.")]
-    before: Annotated[Mapping[str, Any], about("The channels that it wrote, as they were.")]
-    after: Annotated[Mapping[str, Any], about("The same, as they are since.")]
+    before: Annotated[Mapping[str, Any], about("The channels that it wrote, with their values before it.")]
+    after: Annotated[Mapping[str, Any], about("The same channels, with their values after it.")]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -81,11 +81,11 @@ class Asked(msgspec.Struct, frozen=True):
         looked: how many steps were looked at.
     """
 
-    moments: Annotated[tuple[Moment, ...], about("The steps at which it began to, oldest first.")]
-    holds: Annotated[bool | None, about("Whether it did at the last step that was looked at.")]
-    untold: Annotated[int, about("Steps that did not tell.")]
-    why: Annotated[Maybe, about("Why the first of them did not.")]
-    looked: Annotated[int, about("Steps that were looked at.")]
+    moments: Annotated[tuple[Moment, ...], about("The steps at which it became true, oldest first.")]
+    holds: Annotated[bool | None, about("Whether it is true at the last evaluated step.")]
+    untold: Annotated[int, about("The number of steps at which it was undefined.")]
+    why: Annotated[Maybe, about("Why it was undefined at the first of them.")]
+    looked: Annotated[int, about("The number of evaluated steps.")]
 
 
 TellMoments: TypeAlias = Callable[[tuple[Moment, ...], int, int], object]
@@ -95,8 +95,8 @@ class Sample(msgspec.Struct, frozen=True):
     """What an expression was at a step; `why` it could not be told, "" where it could."""
 
     step: Annotated[int, about("The step.")]
-    value: Annotated[Any, about("What it was; null where it could not be told.")] = None
-    why: Annotated[Maybe, about("Why it could not be told.")] = ""
+    value: Annotated[Any, about("The value; null if the expression is undefined.")] = None
+    why: Annotated[Maybe, about("Why the expression is undefined.")] = ""
 
 
 def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> None:

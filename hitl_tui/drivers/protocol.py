@@ -53,11 +53,11 @@ R = TypeVar("R")
 class StoredItem(msgspec.Struct, frozen=True):
     """An item of a graph's long-term store: what it keeps beside its threads."""
 
-    namespace: Annotated[tuple[str, ...], about("Where it is, the outermost first.")]
-    key: Annotated[str, about("Its name there.")]
-    value: Annotated[Any, about("Its value.")]
-    created_at: Annotated[Time, about("When it was made.")]
-    updated_at: Annotated[Time, about("When it was written last.")]
+    namespace: Annotated[tuple[str, ...], about("The namespace, outermost first.")]
+    key: Annotated[str, about("The item's key.")]
+    value: Annotated[Any, about("The item's value.")]
+    created_at: Annotated[Time, about("When it was created.")]
+    updated_at: Annotated[Time, about("When it was last written.")]
 
 
 class Unfinished(msgspec.Struct, frozen=True):
@@ -67,9 +67,9 @@ class Unfinished(msgspec.Struct, frozen=True):
     """
 
     node: Annotated[str, about("The node.")]
-    step: Annotated[int, about("The step it will be.")]
-    total: Annotated[int, about("How many branches it has; 0 for a subgraph.")] = 0
-    outcomes: Annotated[tuple[BranchOutcome, ...], about("Those that are kept.", name="branches")] = ()
+    step: Annotated[int, about("The number that its step will have.")]
+    total: Annotated[int, about("The number of branches; 0 for a subgraph.")] = 0
+    outcomes: Annotated[tuple[BranchOutcome, ...], about("The branches that are kept.", name="branches")] = ()
     child: Annotated[Maybe, about("The thread of a subgraph's run.", name="thread")] = ""
 
 

@@ -22,12 +22,14 @@ class RouteTaken(msgspec.Struct, frozen=True):
     """What the routing function after a step returns when it is asked on the state of that step."""
 
     node: Annotated[str, about("The node that the route follows.")]
-    key: Annotated[Maybe, about("What the function returned, as text.")] = ""
-    target: Annotated[Maybe, about("Where that leads.")] = ""
+    key: Annotated[Maybe, about("The result of the function, as text.")] = ""
+    target: Annotated[Maybe, about("The node that it leads to.")] = ""
     read: Annotated[tuple[str, ...], about("The channels that the function read.")] = ()
-    error: Annotated[Maybe, about("Why it led nowhere.")] = ""
-    code: Annotated[Frame | None, about("The function as it stands in its file.")] = None
-    loaded: Annotated[bool, about("Whether the graph is loaded, so that the function could be asked.")] = True
+    error: Annotated[Maybe, about("Why it led to no node.")] = ""
+    code: Annotated[Frame | None, about("The function, as it is in its file.")] = None
+    loaded: Annotated[bool, about("Whether the graph is loaded, so that the function could be called.")] = (
+        True
+    )
 
 
 def route_after(session: Session, store: Store, step: int) -> RouteTaken | None:

@@ -519,7 +519,7 @@ def _arguments(label: str, factory: Any) -> list[Any]:
             unknown = [*unknown, part.name]
     if unknown:
         raise UsageError(
-            f"{label} wants {', '.join(unknown)}",
+            f"{label} needs {', '.join(unknown)}",
             "a function that builds a graph takes nothing, (config), (runtime) or (config, runtime): "
             "give the others defaults",
         )

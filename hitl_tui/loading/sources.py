@@ -94,7 +94,7 @@ def name_graph(spec: str, directory: Path) -> dict[str, Any]:
     for place in where.values():
         if keepable(place) != place:
             raise UsageError(
-                f"{place!r} is no text in UTF-8, so a thread can't note where its graph is",
+                f"{place!r} is not UTF-8 text, so a thread can't record where its graph is",
                 "rename the file or the directory",
             )
     return where

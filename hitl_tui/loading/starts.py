@@ -34,7 +34,7 @@ def write_start(template: str, file: Path) -> list[Path]:
     if template not in STARTS:
         raise UsageError(f"there is no template {template!r}", did_you_mean(template, STARTS))
     if file.suffix != ".toml" or not file.name.isprintable():
-        raise UsageError(f"{str(file)!r} is no name of a graph file", f"as in {file.stem or 'my'}.toml")
+        raise UsageError(f"{str(file)!r} is not a graph file name", f"as in {file.stem or 'my'}.toml")
     texts = {file: _text(template, file)}
     code = _FOLDER / f"{template}.py"
     if os.path.isfile(code):

@@ -6,18 +6,16 @@ from hitl_tui.drivers.protocol import Driver, Snapshot
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.context import Context
 from hitl_tui.view.diff_lines import compare_states, diff_text
-from hitl_tui.view.family import family_tree, parting_words
+from hitl_tui.view.family import family_tree, fork_label
+from hitl_tui.view.first_difference import first_difference, first_difference_lines
 from hitl_tui.view.lines import short_id
-from hitl_tui.view.parting import parting, parting_text
 
 
 def list_family(context: Context) -> None:
     """Say all forks and what they were forked from, each below its parent."""
     for member in family_tree(context.run(context.driver.family())):
         relative = member.relative
-        words = (
-            f", forked from {short_id(relative.parent)}, {parting_words(member)}" if relative.parent else ""
-        )
+        words = f", forked from {short_id(relative.parent)}, {fork_label(member)}" if relative.parent else ""
         status, head = relative.summary.status, relative.summary.head
         context.console.say(f"{short_id(relative.thread_id)}: {status}, step {head}{words}")
 
@@ -37,9 +35,9 @@ def compare(context: Context, typed: str) -> None:
     rows = compare_states(context.run(other.state_at(step)), context.run(driver.state_at(head)))
     beside = f"{short_id(other.thread_id)} at step {step}" if other is not driver else f"Step {step}"
     context.console.say(f"{beside}, beside step {head} here:", *diff_text(rows))
-    parts = context.run(parting(other, driver, min(step, head))) if other is not driver else None
+    parts = context.run(first_difference(other, driver, min(step, head))) if other is not driver else None
     if parts is not None:
-        context.console.say(*parting_text(parts))
+        context.console.say(*first_difference_lines(parts))
 
 
 def _place(context: Context, snapshot: Snapshot, typed: str) -> tuple[Driver, int]:

@@ -91,7 +91,7 @@ def ask_form(console: Console, form: Form) -> Any:
     Raises:
         LeftWaiting: a dot alone was typed.
     """
-    console.say(f"{len(form.fields)} fields; empty takes what stands in brackets, {LEAVE} leaves it waiting.")
+    console.say(f"{len(form.fields)} fields; empty keeps the value in brackets, {LEAVE} decides later.")
     texts: dict[Path, str] = {}
     wanted = form.fields
     while True:
@@ -110,7 +110,7 @@ def ask_value(console: Console, schema: Mapping[str, Any] | None) -> Any:
         LeftWaiting: nothing was typed.
     """
     text = wants_text(schema)
-    while typed := console.ask(f"Your answer, as {'text' if text else 'JSON'}; empty leaves it waiting:"):
+    while typed := console.ask(f"Your answer, as {'text' if text else 'JSON'}; empty to decide later:"):
         try:
             value = typed if text else json_of(typed)
         except UsageError as error:

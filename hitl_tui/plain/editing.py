@@ -74,18 +74,18 @@ def fork(context: Context) -> None:
     head = snapshot.progress.head
     typed = context.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):
-        raise UsageError(f"{typed!r} is no step", f"steps are 0 to {head}")
+        raise UsageError(f"{typed!r} is not a step", f"steps are 0 to {head}")
     family = context.run(context.driver.family())
     any_name = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
     preview = context.run(context.driver.preview(Fork(int(typed), any_name)))
     context.console.say(*fork_lines(preview))
-    new = context.console.ask("Name of the new thread; empty makes none:")
+    new = context.console.ask("Name of the new thread; empty to cancel:")
     if not new:
-        context.console.say("No fork was made.")
+        context.console.say("Nothing was forked.")
         return
     context.run(context.driver.execute(Fork(int(typed), new, actor=context.actor)))
     context.open(context.run(context.hub.open(new)))
-    context.console.say(f"Made {name(new)} from step {typed}; it is open now.")
+    context.console.say(f"Forked at step {typed} as {name(new)}; it is open now.")
     look(context)
 
 

@@ -115,5 +115,5 @@ def _show(context: Context, view: RunView, place: InsidePlace, typed: str) -> No
 
 def _number(typed: str, hint: str) -> int:
     if not typed.strip().isdecimal():
-        raise UsageError(f"{name(typed) or 'nothing'} is no number", hint)
+        raise UsageError(f"{name(typed) or 'nothing'} is not a number", hint)
     return int(typed)

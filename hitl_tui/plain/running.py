@@ -266,7 +266,7 @@ def run_again(context: Context) -> None:
     if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
         context.run(context.driver.execute(Rerun(new, context.actor)))
         context.open(context.run(context.hub.open(new)))
-        context.console.say(f"Made {name(new)} from step {repeats.step}; it is open now.")
+        context.console.say(f"Forked at step {repeats.step} as {name(new)}; it is open now.")
         _go(context, Run(_points(context)))
     elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
         _reload(context)

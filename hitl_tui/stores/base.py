@@ -641,7 +641,7 @@ class Checkpointer(ABC):
             if above in passed:
                 raise LogCorrupt(
                     f"thread {thread_id!r} is a fork of itself, by way of {above!r}",
-                    "go back to a copy of the store",
+                    "restore a backup of the store",
                 )
             passed.add(above)
             if (parents := self._lineages.get(above)) is not None:

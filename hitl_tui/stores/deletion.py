@@ -39,11 +39,13 @@ class Leaving(msgspec.Struct, frozen=True):
 
     thread_id: Annotated[str, about("The thread.", name="thread")]
     version: int
-    step: Annotated[int, about("Its newest step, -1 before it has one.")]
-    status: Annotated[Status, about("Where it stands.")]
-    why: Annotated[Why, about("`named`, or gone with another: what ran `inside` it, or a `fork` of it.")]
-    of: Annotated[Maybe, about("The thread that it goes with.")]
-    updated_at: Annotated[Time, about("When it changed last.")]
+    step: Annotated[int, about("Its newest step; -1 for none.")]
+    status: Annotated[Status, about("Its status.")]
+    why: Annotated[
+        Why, about("`named`, or deleted with another thread: as a thread `inside` it, or a `fork` of it.")
+    ]
+    of: Annotated[Maybe, about("The thread that it is deleted with.")]
+    updated_at: Annotated[Time, about("When it last changed.")]
 
 
 class Retention(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ def read_rule(given: Mapping[str, object]) -> Retention:
     """
     if not given:
         raise UsageError(
-            "there is no rule for what goes",
+            "no rule says what to delete",
             "give --older-than, --keep-last or --keep-decided, or [retention]",
         )
     age = given.get("older_than")
@@ -392,7 +394,7 @@ def _check_families(families: _Families, name: str, going: Collection[str] | Map
     if owner is not None and owner not in going and families.info(owner) is not None:
         raise UsageError(
             f"thread {name!r} ran inside {owner!r}, whose log names it{_NOTHING}",
-            f"delete {owner!r}, and it goes with it",
+            f"delete {owner!r}, which deletes this one too",
         )
 
 

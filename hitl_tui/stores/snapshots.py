@@ -228,7 +228,7 @@ def _apply_runs(old: bytes, runs: list[_Run], own: memoryview) -> bytes:
     place = 0
     for start, stop, length in runs:
         if not 0 <= start <= stop <= len(old) or not 0 <= length <= len(own) - place:
-            raise ValueError("a snapshot does not go on from the one before it")
+            raise ValueError("a snapshot does not continue the one before it")
         text += (old[start:stop], own[place : place + length])
         place += length
     return b"".join(text)

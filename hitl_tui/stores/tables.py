@@ -109,7 +109,7 @@ _CHECKPOINT_BYTES = " + ".join(
 _UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 """The errors of decoding a damaged row."""
 _LET_GO = (
-    "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
+    "it only says who uses the thread: if nobody does, delete the rows of the tables lease, pause and "
     "presence"
 )
 _ATTENDING = "SELECT t.id, p.body FROM presence AS p JOIN thread AS t ON t.key = p.thread"
@@ -445,7 +445,7 @@ class TableStore(Checkpointer):
                 summaries.append(rows.summary_of(row, now, attending))
             except _UNREADABLE as error:
                 verify = command_line("verify", str(row[0]))
-                hint = f"see what with `{verify}`; go back to a copy of the store"
+                hint = f"see what with `{verify}`; restore a backup of the store"
                 raise self._damaged(f"the row of thread {row[0]!r} can't be read ({error})", hint) from error
         return summaries
 

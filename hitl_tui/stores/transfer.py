@@ -274,7 +274,7 @@ class Reader:
             kind = Kind("", 0)
         if kind.format != FORMAT:
             raise UsageError(
-                f"line {self._number}: this is no thread of hitl-tui", "give a file that `export` wrote"
+                f"line {self._number}: this is not a hitl-tui thread", "give a file that `export` wrote"
             )
         if kind.version != VERSION:
             what = f"line {self._number}: the thread was exported"

@@ -23,7 +23,7 @@ def _named(name: str) -> type[_LeftOut]:
 
 
 def _import_app() -> None:
-    """Import Textual's app without its palette, unless that is there already."""
+    """Import Textual's app without its palette, unless that already exists."""
     if _PALETTE in sys.modules:
         return
     sys.modules[_PALETTE] = stand_in = ModuleType(_PALETTE)

@@ -185,7 +185,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """Record the screen from its first paint on.
 
         Raises:
-            UsageError: the file is there already, or can't be written.
+            UsageError: the file already exists, or can't be written.
         """
         from hitl_tui.ui.pictures import Recording, recorded
 

@@ -158,7 +158,7 @@ def edit_in_editor(text: str, suffix: str) -> str:
         raise EditorFailed(
             f"{command[0]} returned at once, and nothing was saved",
             "if it opens a window, it has to wait until you close it, as in EDITOR='code --wait'; what you "
-            f"save now is not taken but stays in {path}",
+            f"save now is not used, but kept in {path}",
         )
     shutil.rmtree(path.parent, ignore_errors=True)
     # Editors end a file with a line break that the value did not have.

@@ -55,7 +55,7 @@ class Recording:
         clock: seconds; those of the real clock by default.
 
     Raises:
-        UsageError: the file is there already, or can't be written.
+        UsageError: the file already exists, or can't be written.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ class Themes:
         if path is None:
             for place in self._places():
                 if (there := place / f"{name}.toml") in place.glob("*.toml"):
-                    raise ThemeInvalid(f"{there}: is no file that can be read")
+                    raise ThemeInvalid(f"{there}: is not a readable file")
             raise ThemeInvalid(f"there is no theme {name!r}", did_you_mean(name, self.names()))
         return self.load_file(path)
 
@@ -193,7 +193,7 @@ def theme_names(directory: Path | None = None) -> tuple[str, ...]:
 def _parse(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         if path.stat().st_size > _LARGEST:
-            raise ThemeInvalid(f"{path}: is larger than {_LARGEST // 1024} kB, so it is no theme")
+            raise ThemeInvalid(f"{path}: is larger than {_LARGEST // 1024} kB, so it is not a theme")
         text = text_of(read_given(path))
         return text, tomli.loads(text)
     except OSError as error:
@@ -229,7 +229,7 @@ def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) ->
             hint = _elsewhere(name, table) or did_you_mean(name, known)
             problem = "unknown key" + (f"; {hint}" if hint else "")
         elif not _is_colour(value):
-            problem = f"{value!r} is no colour; write it as #rrggbb"
+            problem = f"{value!r} is not a colour; write it as #rrggbb"
         else:
             continue
         problems.append(f"{place(table, name)}: [{table}] {name}: {problem}")
@@ -404,8 +404,8 @@ class Themed(App[Result]):
         try:
             self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
         except ThemeInvalid as error:
-            mend = f"{error.hint}; " if error.hint else ""
-            self.tell_error(ThemeInvalid(error.message, f"{mend}the theme {DEFAULT_THEME!r} is used instead"))
+            hint = f"{error.hint}; " if error.hint else ""
+            self.tell_error(ThemeInvalid(error.message, f"{hint}the theme {DEFAULT_THEME!r} is used instead"))
             self._apply(self._watch.fallback())
 
     def _apply(self, loaded: LoadedTheme) -> None:

@@ -849,7 +849,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("compare.on", "],right,l", "Later", "The step after, on that side", "Compare"),
     Action("compare.place", "/,t", "Thread", "Choose another thread for that side", "Compare"),
     Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
-    Action("compare.parting", "P", "Difference", "Move both sides to the first step that differs", "Compare"),
+    Action("compare.difference", "P", "Difference", "Go to the first difference, on both sides", "Compare"),
     Action("family.take", "enter", "Take", "Open the selected thread, or compare with it", "Family"),
     Action("workers.open", "enter", "Open", "Open the thread of the selected job", "Workers"),
     Action(

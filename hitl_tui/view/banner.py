@@ -23,14 +23,14 @@ from hitl_tui.view.status import more_words, retry_words
 
 _SAID = 600
 _RAGGED = 8
-"""Cells that wrapping leaves empty at the end of a row, about."""
+"""About how many cells wrapping leaves empty at the end of a row."""
 _EDGES = 2
 _FEWEST = 24
-"""Cells below which what would be repeated is not told."""
+"""Narrower than this, the banner repeats nothing that is elsewhere on screen."""
 _BESIDE_SAVED = ("", "waiting", "past")
 """The kinds of row that leave room for a word about the graph's file."""
 _LINE = re.compile(r"(?:— |; )at [^;:]+, line \d+")
-"""In how to mend a failure: the place that led to it, without the code there."""
+"""In a hint on how to fix a failure: the place that caused it, without the code there."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
 
@@ -107,24 +107,24 @@ def _failed(
     saved = view.graph_changed is not None
     most = 1 if saved else next(rows for height, rows in _SAID_ROWS if room.height >= height)
     what = sanitise_line(f"{failed_what(error)}: ", 80)
-    mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
+    hint = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
     why = sanitise_line(_why(error), _SAID)
     # If room is short, the code at the place is left out first. Then the reason is cut, so that the hint on
     # how to fix it stays.
-    room_for_why = most * width - cells(what) - cells(_without_code(mend)) - most * _RAGGED
-    rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + mend, width)
+    room_for_why = most * width - cells(what) - cells(_without_code(hint)) - most * _RAGGED
+    rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + hint, width)
     if len(rows) > most:
         rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
     first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
     reason = (first, *((Span(f"  {row}", "error"),) for row in rows[1:]))
     if view.graph_changed is not None:
         return (*reason, *_graph_changed(view.graph_changed, view.repeats, key_hints, room))
-    return (*reason, _retry(session, _mending(session, error, key_hints), width))
+    return (*reason, _retry(session, _fix_hint(session, error, key_hints), width))
 
 
-def _without_code(mend: str) -> str:
-    place = _LINE.search(mend)
-    return mend[: place.end()] if place else mend
+def _without_code(hint: str) -> str:
+    place = _LINE.search(hint)
+    return hint[: place.end()] if place else hint
 
 
 def _retry(session: ViewSession, keys: Line, width: int) -> Line:
@@ -144,7 +144,7 @@ def _why(error: ErrorInfo) -> str:
     return error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: ")
 
 
-def _mending(session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str]) -> Line:
+def _fix_hint(session: ViewSession, error: ErrorInfo, key_hints: Mapping[str, str]) -> Line:
     keys = [_again(session, key_hints)]
     if error.node:  # else the problem is not in the thread
         keys += [

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _REFUSALS: Final = frozenset(
     {"reject", "revise", "refuse", "deny", "decline", "disapprove", "no", "redo", "rework", "stop", "abort"}
 )
-"""Answers by whose name the asker does not get what was asked for, and so wants to know why."""
+"""Answers that by their name refuse what was asked for, so a reason is wanted."""
 
 
 def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: bool = False) -> Any:
@@ -128,7 +128,7 @@ _KEY: Final = 12
 _WORDS: Final = 500
 _MODELS: Final = 3
 _SHORTEST: Final = 100_000
-"""Microseconds below which it is not worth telling how long a step took."""
+"""Microseconds below which the duration of a step is not shown."""
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -507,12 +507,12 @@ class AnswerDraft:
         self.form: Form | None = answer_form(request)
         self.editing = False
         self.outgoing: tuple[Decided, ...] = ()
-        """What was decided about each of several actions, once it is about to be sent."""
+        """The decision about each of several actions, just before it is sent."""
         self.comments: tuple[Comment, ...] = ()
-        """What is said about passages, in the order in which it was said."""
+        """The comments on passages, in the order they were made."""
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
-        """What was decided about the actions before it."""
+        """The labels of the decisions about the previous actions."""
         self._value: Any = _NOT_YET
 
     @property

@@ -14,13 +14,13 @@ from hitl_tui.view.spans import Line, Role, Span
 
 _JOINER: Final = "\u200d"
 _AS_PICTURE: Final = "\ufe0f"
-"""After a narrow character: it is drawn as a picture, two cells wide."""
+"""Follows a narrow character that is drawn as a picture, two cells wide."""
 
 
 _all_narrow = re.compile(
     "[\\x00-\\x7f\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u21ff]*"
 ).fullmatch
-"""Of texts of these characters alone each takes a cell."""
+"""Matches texts in which each character takes one cell."""
 
 
 def narrow(text: str) -> bool:

@@ -16,9 +16,9 @@ from hitl_tui.drivers.node_streams import in_browser, own_out
 from hitl_tui.view.format import count
 
 OSC_BYTES: Final = 74_994
-"""Bytes that terminals take by OSC 52 where they take any: 100,000 once they are encoded."""
+"""Most bytes that all terminals with OSC 52 accept: 100,000 after encoding."""
 _NO_SEQUENCES: Final = ("dumb", "linux")
-"""Terminals that would show what they are sent."""
+"""Terminals that would show the escape sequence as text."""
 _PATIENCE: Final = 2.0
 _PROGRAMS: Final = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),

@@ -22,21 +22,21 @@ from hitl_tui.view.spans import Line, trusted, untrusted
 from hitl_tui.view.value_lines import JsonLines
 
 _SPACED: Final = ".!?؟۔।"
-"""What ends a sentence where a blank follows."""
+"""Marks that end a sentence if a blank follows."""
 _FULL: Final = "。！？｡"
-"""What ends one whatever follows, as Chinese and Japanese have no blanks; closing quotes belong to it."""
+"""Marks that always end a sentence, as Chinese and Japanese have no blanks; closing quotes belong to it."""
 _SENTENCE: Final = re.compile(
     rf"[^{_SPACED}{_FULL}\n]*(?:[{_SPACED}]+(?!\s|$)[^{_SPACED}{_FULL}\n]*)*"
     rf"(?:[{_FULL}]+[」』”’）〉》]*|[{_SPACED}]*)"
 )
 _MOST: Final = 2_000
 _LONGEST: Final = 1_000
-"""Characters of a passage."""
+"""Most characters of a passage."""
 _QUOTED: Final = 60
 _SAID: Final = 240
 _DEPTH: Final = 50
 _NOT_IN_IT: Final = frozenset({"removed", "removed-word", "human", "moved"})
-"""Roles and kinds of what stands in a diff and not in the newest version."""
+"""Roles and kinds of text in a diff that is not part of the newest version."""
 
 
 def pin(channel: str, value: Any, quote: str, text: str) -> Comment:
@@ -127,7 +127,7 @@ def selected_passages(
     """Return a passage for text that was selected on screen; () if the value does not contain it.
 
     Args:
-        before: the rows shown before it, which tell which of several places is meant.
+        before: the rows shown before it, which decide between equal passages.
     """
     wanted = sum(_solid(_newest(row, marked=True)) for row in before)
     texts = {(passage.path, passage.whole): passage for passage in found}
@@ -182,7 +182,7 @@ def numbered_rows(
         rows: a text with removed and added words; its wrapping does not matter.
         text: its newest version.
         comments: each with its number.
-        marked: as for `part_spans`.
+        marked: as for `fragment_spans`.
     """
     ends = list(accumulate(_solid(_newest(row, marked=marked)) for row in rows))
     numbers: dict[int, str] = {}
@@ -211,7 +211,7 @@ def numbered_lines(
 
     Args:
         revised: the lines, if they show changes since an older version of the text.
-        marked: as for `part_spans`.
+        marked: as for `fragment_spans`.
     """
     places: dict[int, list[tuple[int, int]]] = {}
     for number, comment in comments:
@@ -276,7 +276,7 @@ def destination(request: Request) -> str:
     if len(wordy) == len(request.choices):
         return "sent with your answer"
     labels = " or ".join(f"“{sanitise_line(label, _QUOTED)}”" for label in wordy)
-    return f"they go with the words of {labels}; with another answer the ledger alone keeps them"
+    return f"sent with the answer {labels}; with any other answer only logged"
 
 
 def comment_lines(comments: Sequence[Comment], who: str = "") -> tuple[Line, ...]:

@@ -25,7 +25,7 @@ from hitl_tui.view.value_lines import value_lines
 
 CopyKind = Literal["value", "path", "diff", "card", "command"]
 TextKind = Literal["value", "diff", "card", "command"]
-"""What lines and the command line give; a path is what one names there."""
+"""The kinds of copies in plain text mode and on the command line, where a path is an argument."""
 
 _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("value", "v", "the value"),
@@ -35,7 +35,7 @@ _OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
     ("command", "s", "the shell command that does the same"),
 )
 _MOST: Final = 10_000_000
-"""Characters of a value that are put together at most."""
+"""Most characters of a value that are copied."""
 
 
 def copy_options(*, card: bool, changed: bool) -> list[Option]:

@@ -48,7 +48,7 @@ def leaving_lines(going: Sequence[Leaving], now: int) -> list[str]:
 def kept_words(kept: Mapping[Kept, int]) -> str:
     """Describe how many threads are kept, and why; "" if none was considered."""
     parts = [f"{number:,} {_KEPT[why]}" for why, number in kept.items()]
-    return f"{sum(kept.values()):,} stay: {', '.join(parts)}" if parts else ""
+    return f"{sum(kept.values()):,} kept: {', '.join(parts)}" if parts else ""
 
 
 def unrest(thread: Leaving) -> bool:
@@ -65,7 +65,7 @@ def plan_words(plan: DeletionPlan) -> str:
     if restless:
         words += f", {restless:,} of them running or waiting"
     stays = len(plan.stays) + sum(plan.kept.values())
-    return f"{words}; {stays:,} would stay" if stays else words
+    return f"{words}; {stays:,} would be kept" if stays else words
 
 
 def stays_lines(plan: DeletionPlan) -> list[str]:
@@ -77,7 +77,7 @@ def stays_lines(plan: DeletionPlan) -> list[str]:
 def result_words(plan: DeletionPlan, gone: int) -> str:
     """Describe the result of a deletion."""
     stayed = len(plan.going) - gone
-    rest = f"{count(stayed, 'thread')} stayed; " if stayed else ""
+    rest = f"{count(stayed, 'thread')} kept; " if stayed else ""
     return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows their last hashes"
 
 
@@ -115,7 +115,7 @@ def vacuum_words(before: Space, after: Space) -> str:
 
 
 MOST_DELETED: Final = 50
-"""Entries of the store's ledger that a screen and lines tell; `hitl-tui deleted --limit` has more."""
+"""Most entries of the store's ledger that are shown; `hitl-tui deleted --limit` shows more."""
 
 
 def deleted_lines(entries: Sequence[LedgerEntry], now: int) -> list[str]:

@@ -17,7 +17,7 @@ from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.revision import Pair, RevisedLine, Revision, revision
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 from hitl_tui.view.value_lines import value_lines
-from hitl_tui.view.words import Fragment, near, part_spans
+from hitl_tui.view.word_diff import Fragment, cut_unchanged, fragment_spans
 
 Change = Literal["same", "changed", "added", "removed", "private"]
 MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", "removed": "-", "private": "·"}
@@ -73,12 +73,12 @@ _ROLES: Final[dict[str, Role]] = {
     "same": "dim", "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
 }  # fmt: skip
 _AROUND: Final = 80
-"""Characters of a long line that stand on either side of what changed in it."""
+"""Characters of a long line that are shown on each side of a change."""
 _CLOSE: Final = 40
 _LEAVES: Final = 20
 _LONG_TEXT: Final = 60
 _LONGEST: Final = 2_000
-"""Characters of a line that was added or removed as a whole."""
+"""Most characters of a line that was added or removed as a whole."""
 
 
 def near_changes(lines: Revision, context: int) -> tuple[list[RevisedLine | None], int]:
@@ -130,7 +130,7 @@ def _leaf(leaf: Leaf) -> Iterator[Line]:
 
 
 def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:
-    """Return the changed lines with some context, cut if too many; `marked` as for `part_spans`."""
+    """Return the changed lines with some context, cut if too many; `marked` as for `fragment_spans`."""
     shown, left = near_changes(lines, _CONTEXT)
     for line in shown:
         if line is None:
@@ -146,7 +146,7 @@ def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
 
     Args:
         most: the maximum number of lines.
-        marked: as for `part_spans`.
+        marked: as for `fragment_spans`.
     """
     shown = [line for line in near_changes(lines, 0)[0] if line is not None and line.text.strip()]
     told = [_told(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
@@ -159,7 +159,7 @@ def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line
     """Return a line after its sign; only the words near a change of a long line."""
     sign = Span(_SIGNS[line.kind], _ROLES[line.kind])
     if line.kind == "changed":
-        return sign, *part_spans(near(line.parts, around), marked=marked)
+        return sign, *fragment_spans(cut_unchanged(line.parts, around), marked=marked)
     text, most = line.text, 2 * around if line.kind == "same" else longest
     if len(text) > most:
         text = f"{text[:most]}… {len(text) - most:,} more characters"

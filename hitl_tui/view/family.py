@@ -66,7 +66,7 @@ def family_tree(family: Sequence[Relative], glyphs: Glyphs = UNICODE) -> tuple[F
     return tuple(below("", ""))
 
 
-def parting_words(member: FamilyMember) -> str:
+def fork_label(member: FamilyMember) -> str:
     """Describe where and why a fork differs from its parent: "differs after step 4: edited by ann"."""
     relative = member.relative
     if relative.parent is None:
@@ -90,15 +90,15 @@ def family_line(member: FamilyMember, width: int, *, shown: bool, now: int) -> L
     summary = member.relative.summary
     name = _name(member)
     gap = " " * (width - cells(member.branch) - cells(name) + 2)
-    stands = sanitise_line(summary.reason if summary.status == "waiting" else summary.status, _LABEL)
+    state = sanitise_line(summary.reason if summary.status == "waiting" else summary.status, _LABEL)
     return (
         Span(member.branch, "dim"),
         Span(name, "title" if shown else "name"),
         Span(gap),
         Span(f"{summary.head:>6} ", "value"),
-        Span(f" {stands:<12}", "error" if summary.status == "failed" else "plain"),
+        Span(f" {state:<12}", "error" if summary.status == "failed" else "plain"),
         Span(f" {ago(summary.updated_at, now):<10}", "dim"),
-        Span(f" {parting_words(member)}", "dim"),
+        Span(f" {fork_label(member)}", "dim"),
     )
 
 

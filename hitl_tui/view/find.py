@@ -20,7 +20,7 @@ from hitl_tui.view.step_view import StepView
 from hitl_tui.view.value_lines import read_lines
 
 MOST: Final = 500
-"""Places that are listed."""
+"""Most places that are listed."""
 _LINES: Final = 20_000
 _AROUND: Final = 30
 

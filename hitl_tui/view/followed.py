@@ -34,31 +34,31 @@ _OVER: Final = ("completed", "cancelled", "failed")
 
 
 class TakeBack(msgspec.Struct, frozen=True):
-    """A way to take a decision back after the fact."""
+    """A way to undo a decision later."""
 
-    way: Annotated[Literal["fork", "edit", "rollback"], about("Which.")]
-    command: Annotated[str, about("What to type.")]
+    way: Annotated[Literal["fork", "edit", "rollback"], about("The kind: `fork`, `edit` or `rollback`.")]
+    command: Annotated[str, about("The command to run.")]
     runs: Annotated[
-        tuple[str, ...], about("The nodes, or of a rollback the handlers, that would run again, in order.")
+        tuple[str, ...], about("The nodes that would run again, in order; for a rollback, the handlers.")
     ]
 
 
 class DecisionOutcome(msgspec.Struct, frozen=True):
-    """A decision, and what became of it until the thread's next question."""
+    """A decision, and what happened until the thread's next question."""
 
     thread: Annotated[str, about("The thread.")]
-    n: Annotated[int, about("Its number in the ledger of the thread.")]
-    kind: Annotated[str, about("As `answer`, `vote`, `update_state`.", name="decision")]
+    n: Annotated[int, about("The entry's number in the thread's ledger.")]
+    kind: Annotated[str, about("The kind: `answer`, `vote`, `update_state`...", name="decision")]
     step: Annotated[int, about("The step it was about.")]
     at: Annotated[Time, about("When.")]
-    note: Annotated[str | None, about("Why.")]
+    note: Annotated[str | None, about("The reason given.")]
     title: Annotated[Maybe, about("The question.")]
     answer: Annotated[Maybe, about("The answer, in short.")]
     ran: Annotated[tuple[str, ...], about("The nodes that ran then.")]
-    status: Annotated[Maybe, about("Where the thread stands; null where a question came since.")]
-    reason: Annotated[Maybe, about("Why it stands there.")]
-    question: Annotated[Maybe, about("The next question that came of it.")]
-    take_back: Annotated[tuple[TakeBack, ...], about("How to take it back.")]
+    status: Annotated[Maybe, about("The thread's status; null if it has asked another question since.")]
+    reason: Annotated[Maybe, about("The reason for that status.")]
+    question: Annotated[Maybe, about("The next question after it.")]
+    take_back: Annotated[tuple[TakeBack, ...], about("The ways to undo it.")]
 
 
 def followed(decided: Decided) -> DecisionOutcome:
@@ -166,7 +166,7 @@ def outcome_lines(decisions: Iterable[DecisionOutcome], width: int) -> list[Line
 
 
 def _said(decision: DecisionOutcome) -> str:
-    """What the person did: "you approved “Is it good?”", "you answered “Which one?”: the red one"."""
+    """Return what the person did: "you approved “Is it good?”", "you answered “Which one?”: the red one"."""
     title = f" “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
     if decision.kind == "update_state":
         return "you edited values"

@@ -273,7 +273,7 @@ def _json(text: str) -> Any:
     try:
         return read_json(text)
     except NotJson as error:
-        raise FieldProblem(f"is no JSON: {error}") from None
+        raise FieldProblem(f"is not JSON: {error}") from None
 
 
 Path = tuple[str, ...]

@@ -41,7 +41,7 @@ def read_json(text: str | bytes) -> Any:
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except UnicodeDecodeError as error:
-        raise NotJson(f"byte {error.start} is no UTF-8 text") from None
+        raise NotJson(f"byte {error.start} is not UTF-8 text") from None
     except NotJson:
         raise
     except ValueError:  # the remaining cause is Python's limit on the digits of a number in a text
@@ -52,7 +52,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise NotJson(f"{name!r} is there twice, and only one value can be used")
+            raise NotJson(f"{name!r} occurs twice, and only one value can be used")
         found[name] = value
     return found
 
@@ -98,9 +98,9 @@ def json_or_text(word: str) -> Any:
 
 HUMAN: Final = "you"
 _UNNAMED: Final = "somebody"
-"""A person whose name is not known; whoever reads it may be another one."""
+"""A nameless person; the reader may be somebody else."""
 REPLACED: Final = "replaced"
-"""How a value was written that went past its reducer and that nobody set."""
+"""Describes a value that replaced another one past its reducer, without a person."""
 _MADE_BY: Final[Mapping[str, str]] = {**NO_PERSON, "node": "the graph"}
 _NAME_LIMIT: Final = 40
 
@@ -186,7 +186,7 @@ _KINDS: Final[Mapping[type, Kind]] = {
 
 def kind(value: Any) -> Kind:
     """Return the kind of a value in one word."""
-    known = _KINDS.get(type(value))  # nearly all are
+    known = _KINDS.get(type(value))  # true for nearly all
     if known is not None:
         return known
     if value is PRIVATE:
@@ -349,7 +349,7 @@ def stopwatch(us: int) -> str:
 
 
 _LAST: Final = 253_370_000_000_000_000
-"""A moment in the year 9999: none is later for a calendar."""
+"""A time in the year 9999, the last that a calendar can show."""
 
 
 def local_time(at: int) -> str:

@@ -11,7 +11,7 @@ from hitl_tui.view.graph_layers import Item, Layers, Pair, Size
 
 Side = Literal["left", "right"]
 _LEFT: Final = 0.3
-"""What it costs to run on the left: as in a text, one looks for the way back on the right."""
+"""The cost of a lane on the left: readers look for loops on the right."""
 _NEW: Final = 0.5
 _TURN: Final = 0.5
 _FORK: Final = 0.4

@@ -1,9 +1,9 @@
 """Lays out the nodes, edges and labels of a graph in layers, for all painters.
 
-The run's order breaks cycles: an edge to an earlier node is a back edge.  Nodes stand in layers, all other
-edges go down through them; those over several layers share trunks where it can be told whose they are.
-Layers are sorted for few crossings, and hold as few nodes as the width asks for.  Back edges run on lanes
-beside all of it (Sugiyama's method, with lanes).  All measures are cells.
+The run's order breaks cycles: an edge to an earlier node is a back edge. Nodes are in layers, and all
+other edges go down through them; edges over several layers share trunks if they can still be told apart.
+Layers are sorted for few crossings, and hold as few nodes as the width requires. Back edges run on lanes
+beside everything (Sugiyama's method, with lanes). All measures are cells.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from hitl_tui.view.graph_tracks import Link, Tracks
 
 Point = tuple[int, int]
 _FAR: Final = 100_000
-"""Columns beyond stand for lanes, whose places are known last."""
+"""Columns from here on stand for lanes, whose columns are assigned last."""
 Space = Literal["wide", "narrow", "tight"]
-"""How labels stand beside lanes: all of them outside, some inside, or wherever they go, if need be cut."""
+"""Where labels of lanes go: all outside, some inside, or wherever there is room, cut if necessary."""
 _LEAST_LABEL: Final = 5
 _TRIES: Final = 2
 _SHRINKS: Final = 4
@@ -326,7 +326,7 @@ class _Picture:
         return [(x, self._track_rows[at] + track) for x, track in self._tracks[at].corners(link)]
 
     def _down(self, pair: Pair) -> EdgePath:
-        """An edge down through the layers."""
+        """Return the path of an edge down through the layers."""
         chain = self._layers.chains[pair]
         points = [(chain[0].bottom, self.boxes[pair[0]].bottom)]
         label_at = (0, 0)
@@ -400,7 +400,7 @@ class _Picture:
         row = box.y + size.enter
         if (pair[0], lane.side) not in self._entered:
             return row
-        # Lanes go up from here, and the one that comes in here goes down.
+        # Lanes go up from here; a lane that enters here goes down.
         return row + 1 if pair[0] == pair[1] else row - 1
 
     def _enters(self, lane: Lane) -> int:
@@ -505,7 +505,7 @@ class _Edges:
 
 
 def _label_rows(route: EdgePath, x: int, busy: Set[int]) -> list[int]:
-    """The rows beside a back edge's lane, the best ones for its label first; lines cross the `busy` ones."""
+    """Yield the rows beside a back edge's lane, best first for its label; lines cross the `busy` ones."""
     on_lane = [y for column, y in route.points if column == x]
     first, last = min(on_lane), max(on_lane)
     middle = (first + last) / 2

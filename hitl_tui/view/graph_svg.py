@@ -24,16 +24,16 @@ _ROW: Final = 10.0
 _MARGIN: Final = 24.0
 _AIR: Final = Air(rows=2, label=4, head=2)
 _WIDEST: Final = 120
-"""Cells that a picture takes at most, unless one of its boxes needs more."""
+"""Most cells of a picture, unless one of its boxes is wider."""
 _PLAIN: Final = 4
 _TWO_LINES: Final = 6
 _MEMBERS: Final = 4
 _SMALL: Final = 7.3 / _CELL
-"""Cells of a small letter."""
+"""Width of a small letter in cells."""
 _BEHIND: Final = _CELL
-"""How far the boxes of a stack stand out above and to the right."""
+"""How far the boxes of a stack are shifted up and to the right."""
 _INSIDE: Final = 46.0
-"""How far below a box's top the picture inside it begins."""
+"""Distance from a box's top to the picture inside it."""
 _LONGEST: Final = 60
 _LIGHT: Final = f"""
 svg {{ --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way: {WAY}; --here: {HERE}; }}
@@ -105,10 +105,10 @@ class _SvgPicture:
             if expand and node.graph is not None
         }
         sizes = {name: self._size(name) for name in order}
-        # Boxes that hold no picture are as wide as the widest of them.
+        # Boxes without a picture are all as wide as the widest of them.
         plain = max((size.width for name, size in sizes.items() if name not in self._inside), default=0)
         for name, size in sizes.items():
-            # What stands out of a stack belongs to it.
+            # The shifted boxes of a stack belong to it.
             width = max(size.width, plain)
             stacked = int(self._kind(name) == "map")
             sizes[name] = Size(width + stacked, size.height + stacked, width // 2, enter=2 + stacked)

@@ -27,11 +27,11 @@ Run = tuple[str, str]
 NO_KINDS: Final[Mapping[str, NodeKind]] = {}
 _LONGEST: Final = 80
 _MOST: Final = 60
-"""Nodes up to which a picture says more than a list."""
+"""Most nodes for which a picture is clearer than a list."""
 _ALIKE: Final = 5
 _MARGIN: Final = 1
 _COUNT: Final = 4
-"""Cells kept for how often a node ran, where it stands in a row."""
+"""Cells reserved for how often a node ran, if that is in its row."""
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _JOINTS: Final = {
     _UP: "│", _DOWN: "│", _UP | _DOWN: "│", _LEFT: "─", _RIGHT: "─", _LEFT | _RIGHT: "─",
@@ -213,7 +213,7 @@ class _Painter:
         self._boxed = boxed
         self._cells: dict[tuple[int, int], Run] = {}
         self._beside_labels: set[tuple[int, int]] = set()
-        """Where a count would be read as that of an edge, or of the node that its label names."""
+        """Cells in which a count would look like that of an edge, or of the node named by its label."""
 
     def picture(self) -> Picture:
         """Paint everything and return the rows."""
@@ -349,7 +349,7 @@ class _Painter:
         self._put(at, row, text, "count")
 
     def _put(self, x: int, y: int, text: str, role: str) -> None:
-        """Write text from a cell on; a wide character takes two cells, a mark none."""
+        """Write text from a cell on; a wide character takes two cells, a combining mark none."""
         for char in text:
             wide = cells(char)
             if wide:

@@ -96,7 +96,7 @@ def _arguments(value: Any) -> str:
 
 
 TEXT_TAIL: Final = 8 * 1024
-"""Characters of what a branch wrote that are kept; there may be a thousand of them."""
+"""Characters kept of a branch's output; there may be a thousand branches."""
 
 BranchPhase = Literal["running", "waiting", "next", "ok", "failed", "cancelled", "unneeded"]
 

@@ -12,7 +12,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, trusted
 
 MOST: Final = 500
-"""Items that are listed at once."""
+"""Most items that are listed at once."""
 _PLACE: Final = 60
 _VALUE: Final = 400
 _KEY, _HELD = 24, 60

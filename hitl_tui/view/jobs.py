@@ -15,7 +15,7 @@ _JOBS = ("THREAD", "GRAPH", "PRIORITY", "STATE")
 _SHOWN_DIGEST = 8
 _LONGEST = 200
 _SILENT = 20_000_000
-"""Microseconds without a sign of life after which nobody says of a worker that it works."""
+"""Microseconds without a heartbeat after which a worker counts as silent."""
 
 
 def is_silent(worker: WorkerInfo, now: int) -> bool:
@@ -123,7 +123,7 @@ def summary_words(work: AtWork) -> str:
     return " · ".join((*parts, f"{work.later:,} later") if work.later else parts)
 
 
-# -- the same on screen ----------------------------------------------------------------------------
+# The same for a screen.
 
 _STATES: Mapping[JobState, Role] = {"running": "node", "queued": "plain", "later": "dim"}
 

@@ -15,16 +15,16 @@ from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Span, trusted
 
 _LOOKED_AT: Final = 20_000
-"""Parts of a value that are compared, so that a large value costs little."""
+"""Most parts of a value that are compared, so that a large value costs little."""
 _DEEPEST: Final = 100
 _VALUE: Final = 60
 _PATH: Final = 60
 _KEY: Final = 24
 _COMPARED: Final = 20_000
 _FEW: Final = 12
-"""Words that may differ in a text that changed a little."""
+"""Most words that may differ in a text that counts as changed, not replaced."""
 _NEAR: Final = 30
-"""Characters that are shown on either side of them."""
+"""Characters that are shown on each side of them."""
 
 
 class _Absent:
@@ -105,7 +105,7 @@ class _Comparison:
                 yield Leaf(_member(path, str(key)), value, ABSENT)
 
     def _lists(self, before: list[Any], after: list[Any], path: str, depth: int) -> Iterator[Leaf]:
-        """Compare what both lists begin and end with in place, and the items between in order."""
+        """Compare the common start and end of both lists in place, and the items between them in order."""
         shorter = min(len(before), len(after))
         start, ends = 0, 0
         if len(before) != len(after):
@@ -155,7 +155,7 @@ def leaf_line(leaf: Leaf, glyphs: Glyphs = UNICODE, name: str = "", *, signed: b
         leaf: the part that differs.
         glyphs: what arrows are drawn with.
         name: the name that the path begins with, as that of the channel.
-        signed: mark what only one of the two has with + or -, where the line has no sign of its own.
+        signed: mark parts that only one of the two has with + or -, if the line has no sign of its own.
     """
     dot = "." if name and leaf.path and not leaf.path.startswith("[") else ""
     path = sanitise_line(name + dot + leaf.path, _PATH)
@@ -177,12 +177,12 @@ def leaf_line(leaf: Leaf, glyphs: Glyphs = UNICODE, name: str = "", *, signed: b
 
 def changed_words(before: str, after: str, most: int = 320) -> Line:
     """Return the few words of a text that changed, between those near them; () for what is another text."""
-    from hitl_tui.view.words import near, part_spans, words
+    from hitl_tui.view.word_diff import compare_words, cut_unchanged, fragment_spans
 
     if max(len(before), len(after)) > _COMPARED:
         return ()
     old, new = (sanitise(text.strip().replace("\n", "⏎"), multiline=False) for text in (before, after))
-    both = words(old, new)
-    if not both.alike or both.changed > _FEW:
+    both = compare_words(old, new)
+    if not both.is_alike or both.changed > _FEW:
         return ()
-    return part_of(part_spans(near(both.merged, _NEAR), marked=True), 0, most)
+    return part_of(fragment_spans(cut_unchanged(both.merged, _NEAR), marked=True), 0, most)

@@ -35,7 +35,7 @@ _WIDE: Final = 160
 _SHORT: Final = 30
 _LONG_TEXT: Final = 160
 _LEAVES: Final = 8
-"""Lines for the parts of a value that changed."""
+"""Most lines for changed parts of a value."""
 _ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 

@@ -28,7 +28,7 @@ TerminalSignal = Literal["bell", "osc9", "osc777", "osc99"]
 _NAME: Final = 60
 _TITLE: Final = 100
 _LONGEST: Final = 200
-"""Characters of a notice on a terminal."""
+"""Most characters of a notice on a terminal."""
 
 
 ENDS: Final = ("completed", "failed", "cancelled")
@@ -43,7 +43,10 @@ class Notice(msgspec.Struct, frozen=True):
 
     happening: Annotated[
         Happening,
-        about("`waits`, `deadline` (it is near), or `ended` (what you decided in).", name="notice"),
+        about(
+            "The kind: `waits`, `deadline` (it expires soon) or `ended` (a thread in which you decided).",
+            name="notice",
+        ),
     ]
     thread: Annotated[str, about("The thread.")]
     graph: Annotated[str, about("Its graph's name.")]
@@ -52,9 +55,9 @@ class Notice(msgspec.Struct, frozen=True):
     request: Annotated[Maybe, about("The request.")] = ""
     step: Annotated[int | None, about("The step it is about.")] = None
     title: Annotated[Maybe, about("The question.")] = ""
-    risk: Annotated[Maybe, about("How risky the answer is.")] = ""
-    deadline: Annotated[Time | None, about("When it answers itself.")] = None
-    outcome: Annotated[Maybe, about("How it ended.")] = ""
+    risk: Annotated[Maybe, about("The risk of the answer.")] = ""
+    deadline: Annotated[Time | None, about("The deadline, at which it is answered automatically.")] = None
+    outcome: Annotated[Maybe, about("How the thread ended.")] = ""
 
 
 class Person(NamedTuple):
@@ -197,7 +200,7 @@ def terminal_bytes(signals: Iterable[TerminalSignal], text: str) -> str:
     safe = "".join(char for char in plain if char.isprintable()).replace(";", ",")
     forms: dict[TerminalSignal, str] = {
         "bell": "\a",
-        # Not first: some terminals read a number there as another command.
+        # A digit must not come first: some terminals read a number there as another command.
         "osc9": f"\x1b]9;hitl-tui: {safe}\x1b\\",
         "osc777": f"\x1b]777;notify;hitl-tui;{safe}\x1b\\",
         "osc99": f"\x1b]99;;hitl-tui: {safe}\x1b\\",
@@ -208,7 +211,7 @@ def terminal_bytes(signals: Iterable[TerminalSignal], text: str) -> str:
 KEEP_TITLE: Final = "\x1b[22;2t"
 """Makes a terminal remember its window's title."""
 GIVE_TITLE_BACK: Final = "\x1b]2;\x1b\\\x1b[23;2t"
-"""Gives the window its title back; an empty one where the terminal remembers none."""
+"""Restores the window's title; an empty one if the terminal remembers none."""
 
 
 def title_bytes(waiting: int) -> str:

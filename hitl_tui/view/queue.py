@@ -23,7 +23,7 @@ from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.sanitise import sanitise_line
 
 MOST: Final = 5_000
-"""Threads that wait of which a queue knows: those that have waited longest."""
+"""Most waiting threads in a queue: those that have waited longest."""
 _MINUTE: Final = 60_000_000
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
@@ -32,9 +32,9 @@ _TITLE: Final = 120
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
 Key = tuple[str, str]
-"""A thread and its request; "" where it only stopped."""
+"""A thread and its request; "" if it only stopped."""
 Place = tuple[str, ...]
-"""Where in a thread a question is asked (see `QueueRow.place`)."""
+"""The place in a thread where a question is asked (see `QueueRow.place`)."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, gc=False):
@@ -428,7 +428,7 @@ def who_words(row: QueueRow, now: int, me: str) -> str:
     claimed = claim.actor if claim else me
     others = [sanitise_line(name, _WORD) for name in row.looking if name not in (me, claimed)]
     if others:
-        parts.append(f"{others[0]} looks" if len(others) == 1 else f"{len(others)} look at it")
+        parts.append(f"{others[0]} has it open" if len(others) == 1 else f"{len(others)} have it open")
     return " · ".join(parts)
 
 

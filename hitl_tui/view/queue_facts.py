@@ -1,6 +1,7 @@
-"""What documents tell of the queue: what waits, and what is decided of it.
+"""The records about the queue in JSON documents: waiting requests, and planned or made decisions.
 
-They stand apart from what makes them up, which would slow down every command that writes JSON.
+They have their own module because the code that computes them would slow down every command that writes
+JSON.
 """
 
 from __future__ import annotations
@@ -20,50 +21,52 @@ Outcome = Literal["would", "left", "decided", "voted", "refused"]
 
 
 class WaitingRequest(msgspec.Struct, frozen=True):
-    """A row of the queue of what waits for a human."""
+    """A waiting request as a row of the queue."""
 
     thread: Annotated[str, about("The thread.")]
     graph: Annotated[str, about("Its graph's name.")]
-    goal: Annotated[Maybe, about("What its run is for.")]
-    request: Annotated[Maybe, about("What `answer` names; null where it only stopped.")]
-    request_kind: Annotated[RequestKind | None, about("What is wanted; null where nothing is asked.")]
-    step: Annotated[int, about("The step it is about: what `--step` names.")]
-    title: Annotated[str, about("What is asked, as the queue says it.")]
-    since: Annotated[Time, about("Since when it waits.")]
-    deadline: Annotated[Time | None, about("When it answers itself.")]
-    expired: Annotated[bool, about("Whether that has passed.")]
-    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`, and is decided one by one.")]
-    quorum: Annotated[int, about("How many must agree.")]
+    goal: Annotated[Maybe, about("The goal of its run.")]
+    request: Annotated[
+        Maybe, about("The request's id, as `answer` takes it; null if the thread only stopped.")
+    ]
+    request_kind: Annotated[RequestKind | None, about("The kind of answer; null if nothing is asked.")]
+    step: Annotated[int, about("The step it is about, as `--step` takes it.")]
+    title: Annotated[str, about("The title, as in the queue.")]
+    since: Annotated[Time, about("When it began to wait.")]
+    deadline: Annotated[Time | None, about("The deadline, at which it is answered automatically.")]
+    expired: Annotated[bool, about("Whether the deadline has passed.")]
+    risk: Annotated[Literal["normal", "high"], about("`high` needs `--yes`, and is decided one at a time.")]
+    quorum: Annotated[int, about("How many people must agree.")]
     votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")]
     claimed_by: Annotated[Maybe, about("Who has claimed it.")]
-    claimed_until: Annotated[Time | None, about("Until when.")]
+    claimed_until: Annotated[Time | None, about("When the claim ends.")]
     looking: Annotated[tuple[str, ...], about("Who has it open.")]
-    orphan: Annotated[bool, about("Whether it is left to workers, of whom none has its graph.")]
+    orphan: Annotated[bool, about("Whether it was left to workers, none of which has its graph.")]
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What would become, or became, of one request; its fields are those of a document.
+    """What would happen, or happened, to one request in a batch; its fields are those of a document.
 
     Args:
-        answer: what would be answered, None where nothing would.
-        seen: the hash of the state that it is decided on.
-        note: the words that go with it, for the record.
-        policy: what the ledger keeps of the rule that answers (see `Answer`).
+        answer: the answer that would be given, None for none.
+        seen: the hash of the state that the decision is about.
+        note: the reason recorded with it.
+        policy: what the ledger records about the rule that answers (see `Answer`).
     """
 
     thread: Annotated[str, about("The thread.")]
     graph: Annotated[str, about("Its graph's name.")]
-    request: Annotated[Maybe, about("The request; null where it only stopped.")]
+    request: Annotated[Maybe, about("The request's id; null if the thread only stopped.")]
     step: Annotated[int, about("The step it is about.")]
-    title: Annotated[str, about("What is asked.")]
-    risk: Annotated[Literal["normal", "high"], about("High is decided one by one.")]
+    title: Annotated[str, about("The question.")]
+    risk: Annotated[Literal["normal", "high"], about("`high` is decided one at a time.")]
     outcome: Annotated[
         Outcome,
-        about("What would be done, or was: `would`, `left`, `decided`, `voted`, `refused`."),
+        about("What would happen, or happened: `would`, `left`, `decided`, `voted`, `refused`."),
     ] = "left"
-    answer: Annotated[Any, about("The answer; null where none would be given.")] = None
-    why: Annotated[Maybe, about("Why it is left or was refused; what a vote still waits for.")] = ""
-    rule: Annotated[Maybe, about("The rule of a policy that answers.")] = ""
+    answer: Annotated[Any, about("The answer; null for none.")] = None
+    why: Annotated[Maybe, about("Why it is left or was refused, or which votes are still missing.")] = ""
+    rule: Annotated[Maybe, about("The policy rule that answers.")] = ""
     label: str = ""
     note: str | None = None
     seen: bytes = b""
@@ -71,16 +74,16 @@ class Planned(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from others, as `QueueRow.key`."""
+        """A unique key, as `QueueRow.key`."""
         return self.thread, self.request
 
     @property
     def would(self) -> bool:
-        """Whether it would be decided."""
+        """Whether the request would be decided."""
         return self.outcome == "would"
 
     def command(self, actor: str) -> Answer:
-        """The command that decides it."""
+        """Return the command that decides it."""
         from hitl_tui.engine.commands import Answer
 
         return Answer(self.request, self.answer, self.step, actor, self.note, self.seen, policy=self.policy)

@@ -31,9 +31,9 @@ _NOTES_WIDE: Final = 20
 _ROOM_FOR_NOTES: Final = 56
 _INDENT: Final = " " * 4
 _SHORTEST: Final = 100_000
-"""Microseconds of work below which nothing is told of them."""
+"""Microseconds of work below which no duration is shown."""
 _LONGEST: Final = 400
-"""Lines of a value that stand beside the queue."""
+"""Most lines of a value that are shown beside the queue."""
 
 
 class Columns(NamedTuple):
@@ -208,7 +208,7 @@ def _then(session: ViewSession, request: Request | None) -> Iterator[Line]:
 
 
 def _took(session: ViewSession, nodes: Sequence[str]) -> str:
-    """ " · about $0.0060 and 4.0 s": what the newest run of one of these took; "" where none ran."""
+    """Return " · about $0.0060 and 4.0 s", from the newest run of these nodes; "" if none ran."""
     for point in reversed(session.view.checkpoints):
         if point.node in nodes and (point.cost or point.duration >= _SHORTEST):
             price = f"{cost(point.cost)} and " if point.cost else ""

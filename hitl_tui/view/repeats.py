@@ -13,7 +13,7 @@ from hitl_tui.view.sanitise import sanitise_line
 _NAME: Final = 40
 _WORDS: Final = 60
 _NAMED: Final = 6
-"""Names that a sentence has at most."""
+"""Most names in a sentence."""
 
 
 def standing_words(repeats: Repeats) -> str:
@@ -86,7 +86,7 @@ def _outside(repeats: Repeats) -> str:
 
 
 def _used(repeats: Repeats) -> list[str]:
-    """Dollars, tokens and seconds, as far as any were used."""
+    """Return dollars, tokens and seconds, as far as any were used."""
     sent = repeats.tokens_in + repeats.tokens_out
     used = []
     if sent:

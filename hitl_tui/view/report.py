@@ -1,7 +1,7 @@
-"""The contents of a report about a thread, for an audit or to share: steps, decisions, hashes and a check.
+"""Collects the contents of a report about a thread: steps, decisions, hashes, a check.
 
-Nothing of it knows how it is written down: `report_html` and `report_markdown` do that.  All texts are
-sanitised, private values and the hashes that would tell of them are never in it.
+It is made for an audit or to share. `report_html` and `report_markdown` write them down. All texts are
+sanitised; private values, and hashes from which they could be guessed, are never included.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _WHY: Final = 400
 _AT_ONCE: Final = 50
 """Steps whose updates are held in memory together."""
 _LINES: Final = 400
-"""Lines of a value that are told; what is beyond is counted."""
+"""Most lines of a value that are shown; the others are only counted."""
 _CHARS: Final = 4_000
 
 Fact = tuple[str, str]
 
 
 class ChannelChange(msgspec.Struct, frozen=True):
-    """What one update made of a channel, as lines of a diff; `how` is its reducer, or who set it."""
+    """A channel's change by one update, as lines of a diff; `how` is its reducer, or who set it."""
 
     channel: str
     how: str
@@ -64,7 +64,7 @@ class ChannelChange(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """One step; `text` is what its node said of itself, `note` why a person made it."""
+    """One step; `text` is what its node wrote, `note` the reason of a person who made it."""
 
     step: int
     writer: str
@@ -75,7 +75,7 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class DecisionReport(msgspec.Struct, frozen=True):
-    """One entry of the ledger: what, by whom, when, why and what else it holds."""
+    """One ledger entry: what, by whom, when, why, and its other facts."""
 
     n: int
     kind: str
@@ -85,7 +85,7 @@ class DecisionReport(msgspec.Struct, frozen=True):
 
 
 class CheckReport(msgspec.Struct, frozen=True):
-    """What `verify` has come to."""
+    """The result of `verify`."""
 
     ok: bool
     words: str
@@ -93,10 +93,10 @@ class CheckReport(msgspec.Struct, frozen=True):
 
 
 class ThreadReport(msgspec.Struct, frozen=True):
-    """All that a page says; `steps` is made while it is written, since a thread may have many.
+    """The contents of a page; `steps` are computed while they are written, since a thread may have many.
 
     Args:
-        left_out: how many older steps are not in it.
+        left_out: the number of older steps that are left out.
     """
 
     thread: str
@@ -116,8 +116,8 @@ def thread_report(
     """Return the report about a thread.
 
     Args:
-        now: when it is made, microseconds since the epoch.
-        limit: tell the newest so many steps.
+        now: the time of the report, microseconds since the epoch.
+        limit: the number of newest steps to include.
     """
     secret = thread.hides_values
     points = thread.history(limit=limit)[::-1]
@@ -136,7 +136,7 @@ def thread_report(
 
 
 def moment(at: int) -> str:
-    """Microseconds since the epoch as `2026-03-01 12:00:00 UTC`; "" for a moment that no calendar has."""
+    """Return a time as `2026-03-01 12:00:00 UTC`; "" if no calendar has it."""
     try:
         return datetime.fromtimestamp(at // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):
@@ -186,7 +186,7 @@ def _check(verified: VerifyReport) -> CheckReport:
 
 
 def _unreadable(thread: RecordedThread | DamagedThread) -> dict[str, str]:
-    """Describe what can't be read of a damaged thread, and why."""
+    """Describe what can't be read in a damaged thread, and why."""
     return getattr(thread, "unreadable", {})
 
 
@@ -261,14 +261,14 @@ def _decision(entry: LedgerEntry, *, secret: bool) -> DecisionReport:
 
 
 def entry_facts(entry: LedgerEntry) -> list[str]:
-    """What else an entry of the ledger holds, a fact a line, raw; what its note says already is left out."""
+    """Return the other facts of a ledger entry, one a line, raw, without those that its note repeats."""
     lines = []
     comments = comments_of(entry.data)
     for fact, raw in (thaw(entry.data) or {}).items():
         if comments and fact == "comments":
             lines += [f"comment {plain_text(line)}" for line in comment_lines(comments)]
             continue
-        # The words of an answer with comments are the note and the comments.
+        # The text of an answer with comments consists of the note and the comments.
         worded = comments and fact == "answer" and isinstance(raw, dict)
         given = raw.get("choice", raw) if worded else raw
         noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
@@ -280,7 +280,7 @@ def entry_facts(entry: LedgerEntry) -> list[str]:
 
 
 def _json(value: Any) -> str:
-    """Return a value as readable JSON: letters of all languages stay."""
+    """Return a value as readable JSON that keeps non-ASCII letters."""
     import json
 
     def other(part: Any) -> str:
@@ -292,7 +292,7 @@ def _json(value: Any) -> str:
 
 
 def _value(value: Any) -> tuple[str, ...]:
-    """The lines of a value, sanitised."""
+    """Return the lines of a value, sanitised."""
     if value is PRIVATE:
         return (PRIVATE_TEXT,)
     lines = value_lines(value, "text")

@@ -1,7 +1,7 @@
-"""The page about a thread as one HTML file: no script at all, nothing from elsewhere, all text escaped.
+"""Writes the report about a thread as one HTML file: no scripts, no external resources, all text escaped.
 
-Its policy forbids scripts, images, fonts and requests, so that nothing in it could run even if some text
-were not escaped.  It prints, and follows the reader's light or dark mode.
+Its content security policy forbids scripts, images, fonts and requests, so nothing could run even if a
+text were not escaped. It can be printed, and follows the reader's light or dark mode.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ blockquote { margin: .5rem 0; padding-left: .75rem; border-left: 3px solid var(-
 
 
 def html_report(report: ThreadReport) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Yield the page, piece by piece."""
     name = escape(report.thread)
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

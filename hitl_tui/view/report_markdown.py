@@ -1,6 +1,6 @@
-"""The page about a thread as Markdown: what somebody else wrote stands in code only, so that none is markup.
+"""Writes the report about a thread as Markdown; foreign text is always code, so none of it is markup.
 
-A fence is longer than any run of backticks in what it holds, and so are the marks of a word of code.
+A fence is longer than any run of backticks in its text; so are the marks around inline code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hitl_tui.view.spans import plain_text
 
 
 def markdown_report(report: ThreadReport) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Yield the page, piece by piece."""
     yield f"# Thread {code(report.thread)}\n\n"
     yield _list(report.facts)
     head = "**The log agrees with itself**" if report.check.ok else "**The log does not agree with itself**"
@@ -34,7 +34,7 @@ def markdown_report(report: ThreadReport) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """A text on one line, as code that it can't break out of."""
+    """Return a text as inline code that it can't end."""
     text = sanitise(text, multiline=False)
     if not text.strip():
         return "(empty)"
@@ -44,7 +44,7 @@ def code(text: str) -> str:
 
 
 def fenced(text: str, language: str = "text") -> str:
-    """A block of code that the text can't end."""
+    """Return a block of code that its text can't end."""
     marks = "`" * max(3, _longest_run(text) + 1)
     return f"{marks}{language}\n{text.rstrip(chr(10))}\n{marks}\n"
 

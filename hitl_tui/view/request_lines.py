@@ -1,4 +1,4 @@
-"""A request that waits, in lines: what is asked, about what, of whom and until when."""
+"""Describes a waiting request in plain text: the question, its subject, who may answer and until when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUBJECT = 500
 
 
 def card_lines(card: ReviewCard, now: int) -> list[str]:
-    """The review question: what is asked, about what, the asker's words; the answers come after it."""
+    """Return the review question: the title, the asker's text, the subject and the terms, but no answers."""
     verdict = f" ({card.badge})" if card.badge else ""
     lines = [sentence(f"Question: {card.title}{verdict}")]
     if card.facts:
@@ -40,7 +40,9 @@ def card_lines(card: ReviewCard, now: int) -> list[str]:
 
 
 def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
-    """Who may answer until when and with what, each in words, and what belongs to it.
+    """Yield the terms: who may answer, until when and how, each with the lines that belong to it.
+
+    `now` is in microseconds since the epoch.
 
     Args:
         now: microseconds since the epoch.
@@ -63,7 +65,7 @@ def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
 
 
 def question(card: ReviewCard, values: Mapping[str, Any], now: int) -> list[str]:
-    """The review card in lines, with the whole text that is decided about and the allowed answers."""
+    """Return the whole review card: the question, the full text of its subject and the allowed answers."""
     lines = card_lines(card, now)
     subject = card.request.subject
     if subject is not None and values.get(subject) not in (None, PRIVATE):
@@ -85,5 +87,5 @@ def question(card: ReviewCard, values: Mapping[str, Any], now: int) -> list[str]
 
 
 def choice_line(choice: Choice) -> str:
-    """An allowed answer, as a line tells it."""
+    """Return an allowed answer as "id: label"."""
     return f"{name(choice.id)}: {name(choice.label or choice.id)}"

@@ -57,7 +57,7 @@ _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
 _NOTE: Final = 4_000
 _CHANGES: Final = 6
-"""Lines of what changed that the card tells."""
+"""Most lines of changes on the card."""
 _NOTE_PART: Final = 4
 """The note gets at most this part of the height."""
 _BADGES: Final[Mapping[str, Role]] = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
@@ -68,7 +68,7 @@ _SENDING: Final = (
     Option("_next", "app.next", "send it, on to the next thread"),
 )
 _OVER: Final = (Option("_later", "ask.take", "close this", also=("app.back",)),)
-"""Where somebody else was faster."""
+"""The outcome of a request that somebody else decided first."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class Since(msgspec.Struct, frozen=True):
-    """Load what has changed since a request's step; the result goes to `tell_since`."""
+    """Load what has changed since a request's step; the result goes to `show_since`."""
 
     request: Request
 
@@ -107,11 +107,11 @@ class Since(msgspec.Struct, frozen=True):
 Effect = (
     Send | Write | Since | Reading | Literal["load", "choices", "reason", "form", "next", "later", "edit"]
 )
-"""What is left to do for whoever shows the card.
+"""An effect that the card's owner must carry out.
 
-A `Reading` is shown at the fields of the form.  "load" fetches versions and `destinations`; "choices",
-"reason" and "form" get the focus; "next" opens the next waiting thread, "later" closes the card, "edit" edits
-the value that is decided about.
+A `Reading` is shown at the fields of the form. "load" fetches versions and `destinations`; "choices",
+"reason" and "form" get the focus; "next" opens the next waiting thread, "later" closes the card, "edit"
+edits the value that is decided about.
 """
 Effects = tuple[Effect, ...]
 
@@ -130,20 +130,20 @@ class ReviewedThread(Protocol):
 class Review:
     """A review card for one request at a time; typing never decides.
 
-    Whoever shows it keeps `words`, `texts` and `changed` up to what is typed before calling anything, shows
-    `words` afterwards, and carries out the effects that are returned.
+    Its owner keeps `words`, `texts` and `changed` up to date with what is typed before each call, shows
+    `words` afterwards, and carries out the returned effects.
 
     Attributes:
-        words: what stands in the place for a reason.
-        texts: what stands in the fields of the form; `changed` whether that is not what they began with.
-        card: the request as drawn, made anew whenever something of it changes.
-        bound: which request of how many, and what the answer is bound to.
-        destinations: where each choice would lead, as far as it is known.
-        refused: why the last answer was not accepted, "" where none was refused.
-        suggested: the answer that enter takes in place of the recommended one.
-        since: what has changed since a refused answer was made up.
-        repeats: what runs again once it is answered.
-        summoned: a person opened the card with a key: what they type then is meant for it.
+        words: the text in the field for the reason.
+        texts: the texts in the fields of the form; `changed` says whether they differ from the initial ones.
+        card: the request as drawn, updated whenever it changes.
+        bound: the request's number and count, and what the answer is bound to.
+        destinations: where each choice would lead, as far as known.
+        refused: why the last answer was refused, "" if none was.
+        suggested: the answer that enter takes instead of the recommended one.
+        since: what has changed since the step of a refused answer.
+        repeats: what runs again after the answer.
+        summoned: a person opened the card with a key, so what they type next is meant for it.
     """
 
     def __init__(
@@ -172,10 +172,10 @@ class Review:
         self.draft = AnswerDraft(request)
         self.begin(now)
 
-    # What is asked.
+    # The request.
 
     def begin(self, now: float) -> Effects:
-        """Start the moment to read, in which no key decides, as the card becomes visible."""
+        """Start the moment to read, in which no key decides; called when the card becomes visible."""
         self.state: State = "grace"
         self.decision: Decision | None = None
         self.destinations: dict[str, str] = {}
@@ -191,12 +191,12 @@ class Review:
 
     @property
     def thread(self) -> ReviewedThread:
-        """The thread that asks."""
+        """The thread of the request."""
         return self._thread
 
     @property
     def request(self) -> Request:
-        """The request that it asks about."""
+        """The current request."""
         return self.draft.request
 
     @property
@@ -267,7 +267,7 @@ class Review:
             self._problem = f"{why}. Your text stays here until you close this"
         return self.state == "over"
 
-    # What time and keys do.
+    # Time and keys.
 
     @property
     def timed(self) -> bool:
@@ -289,12 +289,10 @@ class Review:
             self._due = now + UNDO
 
     def swallows(self, key: str, *, printable: bool, typing: bool, now: float) -> bool:
-        """Whether a key goes no further: what was typed on before the card could be read decides nothing.
+        """Whether a key is ignored: whatever was typed before the card could be read decides nothing.
 
-        The moment to read begins anew with it: the end of a sentence decides no more than its beginning.
-
-        Args:
-            typing: it goes into a text.
+        Such a key restarts the moment to read, since more of the same sentence may follow. `typing` says
+        that the key goes into a text field.
         """
         bindings = self.keymap.bindings
         harmless = any(key in bindings[name] for name in _HARMLESS)
@@ -321,9 +319,9 @@ class Review:
         return key in keys or character in keys
 
     def has_opened(self, key: str) -> bool:
-        """Whether a key opens the card, which may have opened by itself just before, and does nothing else.
+        """Whether a key opens the card, which may have just opened by itself, and does nothing else.
 
-        After a choice it may be the second letter of a text, which takes the choice back.
+        After a choice, the key may be the second letter of a text, so the choice is undone.
         """
         options = {key for option in self.options for key in option.keys(self.keymap)}
         return self.state == "open" and key in self.keymap.bindings["change.decide"] and key not in options
@@ -337,12 +335,12 @@ class Review:
         return listens and self.takes_words and not chooses and wants_text(request.schema)
 
     def is_text(self, key: str, character: str | None) -> bool:
-        """Whether a key belongs to the text that is wanted, as each letter does, an action's or not."""
+        """Whether a key belongs to the wanted text: each letter does, even if it is the key of an action."""
         is_letter = character is not None and (character.isalnum() or character.isspace())
         return self.wants_only_text and (is_letter or not self.knows(key, character))
 
     def typed_on(self, now: float) -> None:
-        """Somebody types a text: until they stop nothing is decided, nor what its first letter has chosen."""
+        """Note that a person is typing: nothing is decided until they stop, not even by the first letter."""
         if self.state in ("sending", "confirm") and now < self._decided_at + GRACE:
             self.take_back()
         self._typed_until = now + GRACE
@@ -453,7 +451,7 @@ class Review:
         return (Since(request),) if isinstance(error, AnswerRefused) else ()
 
     def tell_since(self, request: Request, lines: tuple[Line, ...], problem: str = "") -> None:
-        """Show what has changed since the step of a refused answer.
+        """Show what has changed since the step of a refused answer; `problem` says why that is unknown.
 
         Args:
             problem: why that is unknown.
@@ -466,7 +464,7 @@ class Review:
         self.since = lines
 
     def tell_repeats(self, repeats: Repeats) -> None:
-        """What runs again once it is answered."""
+        """Show what runs again after the answer."""
         self.repeats = repeats
 
     def comment(self, comment: Comment) -> None:
@@ -491,16 +489,16 @@ class Review:
     def show_versions(self, version: Version | None, previous: Version | None) -> None:
         """Show the newest two versions of the subject, which are loaded now."""
         if previous is not None and previous.became is None and version is not None:
-            # Once, and not whenever something of the card changes.
+            # Loaded once, not whenever the card changes.
             previous = replace(previous, became=revision(previous.value, version.value))
         self._versions = version, previous
         self._make_card()
 
-    # From a choice to a decision.
+    # The steps from a choice to a decision.
 
     def _move(self, state: State) -> None:
         self.state = state
-        if self.draft.actions:  # what is about to be sent is what is shown
+        if self.draft.actions:  # the card shows what is about to be sent
             self._make_card()
 
     def _make_card(self) -> None:
@@ -592,7 +590,7 @@ class Review:
 
     @property
     def _json_as_text(self) -> bool:
-        """Whether what is typed looks like JSON and is sent as the text that it is."""
+        """Whether the typed text looks like JSON but is sent as text."""
         choices = self.request.choices or self.request.shape
         return not choices and wants_text(self.request.schema) and looks_like_json(self.reason)
 
@@ -616,7 +614,7 @@ class Review:
         decision = self.send_at_once()
         return (Send(decision),) if decision is not None else ()
 
-    # What is shown.
+    # The card's contents.
 
     @property
     def unsent(self) -> str:
@@ -688,14 +686,14 @@ class Review:
 
     @property
     def _risk(self) -> str:
-        """The warning beside each answer of a high-risk request."""
+        """Return the warning beside each answer of a high-risk request."""
         return "high risk" if self.card.high_risk else ""
 
     @property
     def cursor(self) -> int | None:
-        """The place of the option that enter takes; None where no option is marked.
+        """The index of the option that enter takes; None if no option is marked.
 
-        That is what has to be pressed again, else what words were asked for, else what is recommended.
+        That is the option to press again, else the one that asked for a reason, else the recommended one.
         """
         if self.state in ("sending", "sent"):
             return None
@@ -707,14 +705,14 @@ class Review:
 
     @property
     def chosen(self) -> str:
-        """The id of the answer under the cursor, as the engine knows it; "" for what is no choice."""
+        """The engine's id of the answer under the cursor; "" if it is no choice."""
         cursor, ids = self.cursor, {choice.id for choice in self.draft.choices}
         at = self.options[cursor].id if cursor is not None else ""
         return at if at in ids else ""
 
     @property
     def takes_words(self) -> bool:
-        """Whether there is a place for a reason, or for an answer in words."""
+        """Whether there is a field for a reason or for an answer as text."""
         document = self.draft.edited or (self.request.kind == "edit" and not self.request.choices)
         return self.draft.form is None and not document
 
@@ -737,12 +735,10 @@ class Review:
     def lines(
         self, width: int, above: tuple[Line, ...] = (), *, rows: int = 0, marked: bool = False
     ) -> list[Line]:
-        """The card's text for a width, below what is said `above` it and what has changed `since`.
+        """Return the card's text for a width, below the lines `above` it and the changes `since`.
 
-        Args:
-            rows: how many can be seen at once: where that is too few for all, what runs again, in brief, and
-                what changed come first.
-            marked: as for `part_spans`.
+        `rows` is how many fit on screen: if too few for all, a short note on what runs again and the
+        changes come first. `marked` is as for `fragment_spans`.
         """
         card = self.card
         first = (*above, *self.since)
@@ -768,12 +764,12 @@ class Review:
         return [*lines, ()]
 
     def _again(self, width: int, *, brief: bool = False) -> list[Line]:
-        """What runs again once it is answered."""
+        """Return lines on what runs again after the answer."""
         told = repeat_lines(self.repeats, brief=brief) if self.repeats is not None else []
         return _wrapped(tuple((Span(words, "accent"),) for words in told), width)
 
     def _text(self, width: int, rows: int, *, marked: bool) -> list[Line]:
-        """What is decided about, with all that is said of it; what changed first where `rows` are too few."""
+        """Return the subject with everything said about it; changes come first if `rows` are too few."""
         card = self.card
         words: list[Line] = []
         if self.draft.comments:
@@ -818,10 +814,9 @@ class Review:
         return f"you are {self._actor}; {undo} undoes it within {UNDO:.0f} s", "dim"
 
     def note_lines(self, now: float, width: int, height: int) -> tuple[list[Line], tuple[Line, ...]]:
-        """The note in rows of a width, and what of it stands above in the text where it is too long.
+        """Return the note as rows, and the part of a long note that goes into the text above.
 
-        Args:
-            height: the rows of the whole card.
+        `height` is the number of rows of the whole card.
         """
         words, role = self.note(now)
         lines = _note_rows(words, role, width)

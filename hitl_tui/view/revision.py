@@ -1,7 +1,7 @@
-"""What became of a text or a value from one version to the next, as one reads it.
+"""Shows how a text or a value changed from one version to the next, in the order a person reads it.
 
-Lines that differ in some words are one line with both; paragraphs that stand elsewhere have moved; the rest
-was removed or added.  How much is looked at so closely is bounded: what is beyond stays as `Diff` has it.
+A line in which some words differ is one line with both versions. A paragraph that is elsewhere has moved;
+all else was removed or added. The work has a limit: past it, changes are shown as `Diff` has them.
 """
 
 from __future__ import annotations
@@ -18,40 +18,50 @@ from hitl_tui.view.diff import Diff, DiffLine, Each, rising, value_diff
 from hitl_tui.view.format import count
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text
-from hitl_tui.view.words import LIKE, Fragment, Fragments, PartKind, Words, bag, likeness, part_spans, words
+from hitl_tui.view.word_diff import (
+    MIN_LIKENESS,
+    Fragment,
+    Fragments,
+    PartKind,
+    WordDiff,
+    compare_words,
+    fragment_spans,
+    likeness,
+    word_set,
+)
 
 RevisedKind = Literal["same", "added", "removed", "changed", "moved"]
 
 _CHARS: Final = 128 * 1024
-"""Characters of differing lines that are looked at by words."""
+"""Most characters of differing lines that are compared word by word."""
 _LONG: Final = 1 << 23
-"""A line alone is compared whatever its length is, up to this: what it begins and ends with costs little."""
+"""Most characters of a single changed line; its common beginning and end cost little to compare."""
 _STEPS: Final = 400_000
 _PAIRS: Final = 900
-"""Pairs of paragraphs of which it is asked which is the other one, changed."""
+"""Most pairs of paragraphs that are compared to find which one became which."""
 _UNITS: Final = 2_000
 _FEW_WORDS: Final = 4
 _QUOTED: Final = 40
 
 
 class RevisedLine(msgspec.Struct, frozen=True, gc=False):
-    """A line, sanitised.  One that "changed" has the words of both versions, "moved" says so in our words."""
+    """A sanitised line; "changed" has the words of both versions, "moved" a note that says where to."""
 
     kind: RevisedKind
     parts: Fragments
 
     @property
     def text(self) -> str:
-        """The line as it is without colours: `[-old-]{+new+}`."""
+        """The line as shown without colours: `[-old-]{+new+}`."""
         return plain_text(self.spans(marked=True))
 
     def spans(self, *, marked: bool) -> Line:
-        """The line as spans; `marked` as for `part_spans`."""
-        return part_spans(self.parts, marked=marked)
+        """Return the line as spans; `marked` as for `fragment_spans`."""
+        return fragment_spans(self.parts, marked=marked)
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A line of each version, beside each other, sanitised; None where one has none."""
+    """A line of each version side by side, sanitised; None if a version has none."""
 
     left: Fragments | None
     right: Fragments | None
@@ -59,12 +69,12 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """Whether both sides are equal."""
         return self.kind == "same"
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A part of a region that differs: its lines on either side, and both in one."""
+    """A part of a region: its lines in each version, and both versions merged."""
 
     kind: RevisedKind
     left: tuple[Fragments, ...]
@@ -85,29 +95,29 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 class _Region(msgspec.Struct, frozen=True):
-    """Lines of a diff that differ, between lines that don't."""
+    """Consecutive lines of a diff that differ."""
 
     start: int
     middle: int
-    """Removed ones stand before it, added ones from it on."""
+    """The index of the first added line; removed lines come before it."""
     end: int
     old: tuple[_Unit, ...] = ()
     new: tuple[_Unit, ...] = ()
 
 
 class _Range(msgspec.Struct, frozen=True):
-    """Lines of the diff as they are."""
+    """Lines of the diff that are shown unchanged."""
 
     start: int
     end: int
 
 
 _Block = _Range | list[_Entry]
-"""Lines as they are, or a region as it is read."""
+"""Unchanged lines, or the entries of a region."""
 
 
 class Revision(Sequence[RevisedLine]):
-    """The lines of a diff as one reads them, each made when it is asked for."""
+    """The lines of a diff in reading order, each computed on access."""
 
     def __init__(self, diff: Diff) -> None:
         self._diff = diff
@@ -150,7 +160,7 @@ class Revision(Sequence[RevisedLine]):
 
     @property
     def kinds(self) -> Sequence[RevisedKind]:
-        """The kind of each line; no text is made for it."""
+        """The kind of each line, without computing its text."""
         return Each(self, self._kind)
 
     def _kind(self, at: int) -> RevisedKind:
@@ -158,11 +168,11 @@ class Revision(Sequence[RevisedLine]):
         return place.kind if isinstance(place, RevisedLine) else self._diff.kinds[place]
 
     def texts(self, *, marked: bool) -> Sequence[str]:
-        """The text of each line; `marked` as for `part_spans`."""
+        """Return the text of each line; `marked` as for `fragment_spans`."""
         return Each(self, lambda at: plain_text(self[at].spans(marked=marked)))
 
     def _place(self, at: int) -> RevisedLine | int:
-        """The line, or its number in the diff."""
+        """Return the line, or its number in the diff."""
         if not 0 <= at < len(self):
             raise IndexError(at)
         block = bisect_right(self._starts, at) - 1
@@ -177,7 +187,7 @@ class Revision(Sequence[RevisedLine]):
 
     @property
     def changed(self) -> list[int]:
-        """The numbers of the lines that are not the same."""
+        """The numbers of the lines that differ."""
         changed: list[int] = []
         for block, start in zip(self._blocks, self._starts, strict=False):
             if isinstance(block, _Range):
@@ -191,7 +201,7 @@ class Revision(Sequence[RevisedLine]):
 
     @property
     def pairs(self) -> Iterator[Pair]:
-        """Both versions side by side: what is the same, and what became of it, at the same height."""
+        """Return both versions side by side, with matching lines at the same height."""
         left: list[tuple[Fragments, RevisedKind]] = []
         right: list[tuple[Fragments, RevisedKind]] = []
         for entry in self._all_entries():
@@ -216,7 +226,7 @@ class Revision(Sequence[RevisedLine]):
                 yield _Entry(line.kind, left, right, (line,))
 
     def summary(self) -> str:
-        """What changed in words, as "2 words changed, 1 line added"; "" where nothing did."""
+        """The changes in words, such as "2 words changed, 1 line added"; "" if there are none."""
         words = 0
         lines = dict(self._as_lines)
         moved: dict[str, int] = {}
@@ -242,10 +252,10 @@ class Revision(Sequence[RevisedLine]):
     def _unit(self) -> str:
         return "paragraph" if self._diff.prose else "part"
 
-    # From lines that differ to how they are read.
+    # The next methods turn differing lines into entries.
 
     def _read(self, region: _Region) -> _Region:
-        """A region with its paragraphs, where it is small enough."""
+        """Split a region into paragraphs if it is small enough."""
         lines = region.end - region.start
         if lines > _UNITS or self._chars <= 0:
             return region
@@ -263,7 +273,7 @@ class Revision(Sequence[RevisedLine]):
         return replace(region, old=old, new=new)
 
     def _find_moved(self, regions: Iterable[_Region]) -> dict[int, bool]:
-        """Whether those units moved down that stand elsewhere in the other version, by their first line."""
+        """Find paragraphs that moved: by their first line, whether they moved down."""
         gone: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         came: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         for number, region in enumerate(regions):
@@ -279,13 +289,13 @@ class Revision(Sequence[RevisedLine]):
                 if region_of == another:
                     within.setdefault(another, []).append((old, new))
         for pairs in within.values():
-            # Of those that differ by a comma or by where their lines end most are where they were.
+            # Paragraphs of one region that differ only by a comma or by line breaks have mostly not moved.
             for start in chain.from_iterable(rising(sorted(pairs))):
                 del moved[start]
         return moved
 
     def _entries(self, region: _Region) -> Iterator[_Entry]:
-        """A region as it is read, in the order of the new version."""
+        """Yield the entries of a region in the order of the new version."""
         i = j = 0
         for at, to, both in self._aligned(region.old, region.new):
             yield from self._alone("removed", region.old[i:at])
@@ -295,8 +305,8 @@ class Revision(Sequence[RevisedLine]):
         yield from self._alone("removed", region.old[i:])
         yield from self._alone("added", region.new[j:])
 
-    def _aligned(self, old: Sequence[_Unit], new: Sequence[_Unit]) -> list[tuple[int, int, Words | None]]:
-        """What became what, in order: the places of both units, and how they differ (None: by a comma)."""
+    def _aligned(self, old: Sequence[_Unit], new: Sequence[_Unit]) -> list[tuple[int, int, WordDiff | None]]:
+        """Pair old units with new ones in order, with their word differences (None: only a comma differs)."""
         left, right = (
             [
                 at
@@ -309,16 +319,16 @@ class Revision(Sequence[RevisedLine]):
             places = _best([old[at].text for at in left], [new[at].text for at in right])
         else:
             places = [(at, at) for at in range(len(left))] if len(left) == len(right) else []
-        aligned: list[tuple[int, int, Words | None]] = []
+        aligned: list[tuple[int, int, WordDiff | None]] = []
         for i, j in places:
             before, after = old[left[i]].text, new[right[j]].text
             if not self._diff.prose and before.rstrip(",") == after.rstrip(","):
-                # The last item of a list has no comma; one that follows it does not make it another.
+                # In JSON, only the comma after an item changes when another item is added after it.
                 aligned.append((left[i], right[j], None))
             elif self._steps > 0:
-                both = words(before, after)
+                both = compare_words(before, after)
                 self._steps -= both.steps
-                if both.alike:
+                if both.is_alike:
                     aligned.append((left[i], right[j], both))
         return aligned
 
@@ -326,11 +336,11 @@ class Revision(Sequence[RevisedLine]):
         return self._diff.prose and unit.blank
 
     def _alone(self, kind: Literal["removed", "added"], units: Sequence[_Unit]) -> Iterator[_Entry]:
-        """Units that only one version has, or has elsewhere."""
+        """Yield entries of units that only one version has, or that have moved."""
         for place, unit in enumerate(units):
             texts = unit.text.split("\n")
             if self._is_blank(unit):
-                # An empty line tells nothing, but it keeps paragraphs apart.
+                # An empty line has no content, but it separates paragraphs.
                 if kind == "added" or 0 < place < len(units) - 1:
                     rows = tuple(_parts(text) for text in texts)
                     blank = tuple(RevisedLine("same", parts) for parts in rows)
@@ -344,7 +354,7 @@ class Revision(Sequence[RevisedLine]):
 
 
 def revision(before: Any, after: Any) -> Revision:
-    """What became of a value."""
+    """Compare two versions of a value."""
     return Revision(value_diff(before, after))
 
 
@@ -361,7 +371,7 @@ def _parts(text: str, kind: PartKind = "same") -> Fragments:
 
 
 def _regions(diff: Diff) -> Iterator[_Region]:
-    """Neighbouring runs of lines that differ; removed ones stand first in each."""
+    """Return neighbouring runs of differing lines; in each, removed lines come first."""
     start: int | None = None
     middle = 0
     for kind, at, end in diff.runs:
@@ -370,7 +380,7 @@ def _regions(diff: Diff) -> Iterator[_Region]:
                 yield _Region(start, middle, at)
             start = None
         elif kind == "removed":
-            if start is not None and middle < at:  # added ones stand before it: a region of its own
+            if start is not None and middle < at:  # the added lines come first: a region of its own
                 yield _Region(start, middle, at)
                 start = None
             start, middle = at if start is None else start, end
@@ -381,7 +391,7 @@ def _regions(diff: Diff) -> Iterator[_Region]:
 
 
 def _units(texts: Sequence[str], start: int, *, prose: bool) -> tuple[_Unit, ...]:
-    """Paragraphs and the empty lines between them; of JSON each line."""
+    """Split lines into paragraphs and the empty lines between them; each line of JSON is a unit."""
     if not prose:
         return tuple(_Unit(start + at, text) for at, text in enumerate(texts))
     units: list[_Unit] = []
@@ -392,25 +402,25 @@ def _units(texts: Sequence[str], start: int, *, prose: bool) -> tuple[_Unit, ...
 
 
 def _key(unit: _Unit) -> tuple[str, ...]:
-    """What a unit says, however its lines are broken."""
+    """Return the words of a unit, whatever its line breaks."""
     return tuple(unit.text.rstrip(",").split())
 
 
 def _best(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs in order that have most words in common together."""
+    """Pair texts, in order, so that the pairs have the most words in common."""
     if len(old) == len(new) == 1:
         return [(0, 0)]
-    bags = [[bag(text) for text in side] for side in (old, new)]
+    bags = [[word_set(text) for text in side] for side in (old, new)]
     scores = [[likeness(left, right) for right in bags[1]] for left in bags[0]]
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     for i in range(len(old) - 1, -1, -1):
         for j in range(len(new) - 1, -1, -1):
-            score = scores[i][j] + best[i + 1][j + 1] if scores[i][j] >= LIKE / 2 else 0.0
+            score = scores[i][j] + best[i + 1][j + 1] if scores[i][j] >= MIN_LIKENESS / 2 else 0.0
             best[i][j] = max(score, best[i + 1][j], best[i][j + 1])
     pairs: list[tuple[int, int]] = []
     i = j = 0
     while i < len(old) and j < len(new):
-        if scores[i][j] >= LIKE / 2 and best[i][j] == scores[i][j] + best[i + 1][j + 1]:
+        if scores[i][j] >= MIN_LIKENESS / 2 and best[i][j] == scores[i][j] + best[i + 1][j + 1]:
             pairs.append((i, j))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
@@ -426,7 +436,7 @@ def _one_sided(
     return _Entry(kind, rows, (), lines) if side == "removed" else _Entry(kind, (), rows, lines)
 
 
-def _changed(old: _Unit, new: _Unit, both: Words | None) -> _Entry:
+def _changed(old: _Unit, new: _Unit, both: WordDiff | None) -> _Entry:
     if both is None:
         left, right = _parts(old.text), _parts(new.text)
         return _Entry("same", (left,), (right,), (RevisedLine("same", right),))
@@ -434,7 +444,7 @@ def _changed(old: _Unit, new: _Unit, both: Words | None) -> _Entry:
 
 
 def _in_lines(parts: Fragments) -> tuple[Fragments, ...]:
-    """Fragments of a text, cut into its lines."""
+    """Split the fragments of a text into its lines."""
     lines: list[list[Fragment]] = [[]]
     for part in parts:
         first, *rest = part.text.split("\n")
@@ -444,7 +454,7 @@ def _in_lines(parts: Fragments) -> tuple[Fragments, ...]:
 
 
 def _merged(parts: Fragments) -> tuple[RevisedLine, ...]:
-    """Both versions in the lines of the new one; lines that were removed as a whole stay lines."""
+    """Merge both versions by the lines of the new one; lines that were removed as a whole stay lines."""
     lines: list[RevisedLine] = []
     row: list[Fragment] = []
     for part in parts:
@@ -487,7 +497,7 @@ _Side = list[tuple[Fragments, RevisedKind]]
 
 
 def _flushed(left: _Side, right: _Side) -> Iterator[Pair]:
-    """What only one version has, beside what only the other one has."""
+    """Pair lines that only one version has with lines that only the other has."""
     nothing: tuple[None, RevisedKind] = (None, "same")
     for (old, was), (new, became) in zip_longest(left, right, fillvalue=nothing):
         kind = was if became == "same" else became if was == "same" else "changed"

@@ -62,11 +62,10 @@ _MARKS: Final[Mapping[str, tuple[str, Role]]] = {
 
 
 def entry_rows(entries: Sequence[RollbackEntry], running: str = "", thread: str = "") -> list[Line]:
-    """The entries as rows, in the order in which they run: who did what, the call that undoes it, its fate.
+    """Return the entries as rows in the order they run: who did what, the call that undoes it, its status.
 
-    Args:
-        running: the name under which a handler runs now, "" for none; thread: the thread of a subgraph
-            that it runs in, "" for the thread's own.
+    `running` names the handler that runs now, "" for none. `thread` is the subgraph's thread in which it
+    runs, "" for the thread itself.
     """
     rows: list[Line] = []
     for number, entry in enumerate(entries, 1):

@@ -1,4 +1,4 @@
-"""The route after a step, in lines."""
+"""Describes the route after a step, in lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _NAME: Final = 40
 async def lines_of_route(
     driver: Driver, step: int, width: int, glyphs: Glyphs = UNICODE, *, load: bool = False
 ) -> tuple[Line, ...]:
-    """Return `route_lines` of the route after a step, () where nothing is chosen there.
+    """Return `route_lines` of the route after a step, () if there is no choice.
+
+    `load` loads the graph if it isn't loaded yet.
 
     Args:
         load: load the graph where it is not loaded yet.
@@ -40,11 +42,11 @@ def route_lines(
     """Return what a route returned, what it read, and its code.
 
     Args:
-        route: what the function returns on the state of the step.
+        route: what the route function returns for the state of the step.
         step: the step that the route follows.
-        followed: the node that ran after the step, None while none has.
-        width: of the rows of code.
-        glyphs: what arrows are drawn with.
+        followed: the node that ran after the step, None if none has yet.
+        width: the width of the code in cells.
+        glyphs: the glyphs for arrows.
     """
     at = trusted(f" at step {step}", "dim")
     title = (trusted("route after ", "dim"), untrusted(route.node, "node"), at)

@@ -14,7 +14,7 @@ from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
 TAB: Final = "    "
-"""What stands for a tab."""
+"""The blanks that replace a tab."""
 
 
 def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
@@ -67,7 +67,7 @@ def wrap_rich(line: Line, width: int, indent: str = "") -> list[Line]:
     at = 0
     for number, row in enumerate(wrap_line(text, width, indent)):
         words = row[len(indent) :] if number else row
-        # Between two rows only blanks are left out.
+        # Only blanks between two rows are dropped.
         start = text.find(words, at)
         at = start + len(words)
         rows.append((*((Span(indent),) if number and indent else ()), *part_of(line, start, at)))
@@ -95,7 +95,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
     """Cut a word that is wider than a row; most words are one piece."""
     at = 0
     while at < len(word):
-        # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
+        # A cell holds a character and few marks, so text past the row need not be checked again and again.
         ahead = word[at : at + 6 * width]
         if cells(ahead) > width:
             ahead = cut(ahead, width + 1, "")
@@ -127,7 +127,7 @@ class GrowingText:
         for line in whole:
             self.rows += wrap_line(sanitise(as_overwritten(line)), self.width)
         if "\r" in self._open:
-            # What follows goes on where the last part ends, so that one is kept apart.
+            # Later text continues the last part, so that part is kept separate.
             before, last_return, part = self._open.rpartition("\r")
             self._open = as_overwritten(before) + last_return + part
         if len(self._open) > _OPEN_CHARS:
@@ -149,7 +149,7 @@ class GrowingText:
 
 
 def as_overwritten(line: str) -> str:
-    """What a terminal shows of a line in which carriage returns go back to its start, as progress bars do."""
+    """Return what a terminal shows of a line with carriage returns, as progress bars write them."""
     if "\r" not in line:
         return line
     shown = ""
@@ -161,15 +161,15 @@ def as_overwritten(line: str) -> str:
 _LEAST = 8
 _KEPT = 4
 _PER_LINE = 64
-"""A line costs at least as much as so many characters."""
+"""The least cost of a line, in characters."""
 
 
 class LongRows:
     """The rows of the first lines are known; each line after them counts as one row until it is reached.
 
     Args:
-        lines: sanitised, without line breaks; made again whenever they are asked for.
-        room: cells for the text of a line, by its number.
+        lines: sanitised, without line breaks; computed again on each access.
+        room: the width of a line's text in cells, by its number.
     """
 
     def __init__(self, lines: Sequence[str], room: Callable[[int], int]) -> None:
@@ -182,7 +182,7 @@ class LongRows:
         self._kept: dict[int, str] = {}
 
     def __len__(self) -> int:
-        """Rows known, and one for each line that is not reached yet."""
+        """Known rows, plus one for each line whose rows aren't known yet."""
         return len(self._of) + len(self._lines) - self._line
 
     @property
@@ -206,17 +206,17 @@ class LongRows:
                     break
 
     def first_row(self, line: int) -> int:
-        """The row where a line begins; all rows before it are found."""
+        """Return the row where a line begins, after finding all rows before it."""
         while self._line <= line and not self.done:
             self.find_more(1 << 20)
         return bisect_left(self._of, line)
 
     def known_row(self, line: int) -> int:
-        """The row where a line begins, as far as is known by now; nothing more is found."""
+        """Return the row where a line begins, as far as known; nothing more is computed."""
         return bisect_left(self._of, line) + max(line - self._line, 0)
 
     def change(self, lines: Sequence[str], since: int) -> None:
-        """Replace the lines from one on; the rows before it stay."""
+        """Replace the lines from a number on; the rows before them stay."""
         known = bisect_left(self._of, since)
         del self._of[known:], self._from[known:]
         if since <= self._line:
@@ -230,14 +230,14 @@ class LongRows:
         return self._of[number] if number < known else self._line + number - known
 
     def row(self, number: int) -> tuple[int, int, str]:
-        """The line that a row is of, where in it the row begins, and the text of the row."""
+        """Return the line of a row, where the row begins in it, and the row's text."""
         known, line = len(self._of), self.line_of(number)
         start = self._from[number] if number < known else self._at if number == known else 0
         text = self._text(line)
         return line, start, text[start : _row_end(text, start, max(self._room(line), _LEAST))].rstrip()
 
     def _text(self, line: int) -> str:
-        """A line; those asked for last are kept, because they may be long."""
+        """Return a line; recently used ones are cached, as they may be long."""
         if line not in self._kept:
             if len(self._kept) >= _KEPT:
                 del self._kept[next(iter(self._kept))]
@@ -246,7 +246,7 @@ class LongRows:
 
 
 def _row_end(text: str, start: int, width: int) -> int:
-    """Where a row ends that begins at `start`: behind the last blank that fits, else where it is full."""
+    """Return the end of the row that begins at `start`: after the last blank that fits, else when full."""
     piece = text[start : start + width]
     if not piece.isascii():
         piece = piece[: _fitting(piece, width)]
@@ -258,7 +258,7 @@ def _row_end(text: str, start: int, width: int) -> int:
 
 
 def _fitting(piece: str, width: int) -> int:
-    """How many of the characters fit, at least one."""
+    """Return how many of the characters fit, at least one."""
     used = 0
     for count, char in enumerate(piece):
         used += cells(char)
@@ -268,5 +268,5 @@ def _fitting(piece: str, width: int) -> int:
 
 
 def continued(lead: str) -> str:
-    """What stands before the further rows of a wrapped line: the rule of a gutter, if there is one."""
+    """Return what precedes the further rows of a wrapped line: the rule of a gutter, if there is one."""
     return "".join(char if char == "│" else " " for char in lead)

@@ -1,4 +1,4 @@
-"""The state of a run's screen: a pure fold of a thread's events, without I/O and clock."""
+"""The state of a run's screen: a pure fold of a thread's events, without I/O or a clock."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _TOLD = 50
 class StreamView(msgspec.Struct, frozen=True):
     """The output of a node's newest attempt.
 
-    `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
-    it, so that a screen can append what is new; `serial` is the number of the event that began it.
+    `text` is the raw tail of what was streamed (sanitise it before showing it). `length` counts all of it,
+    so a screen can append what is new; `serial` is the number of the event that began it.
     """
 
     serial: int = 0
@@ -51,23 +51,23 @@ class StreamView(msgspec.Struct, frozen=True):
 
 
 def with_text(stream: StreamView, event: ev.TextStreamed) -> tuple[StreamView, str]:
-    """The stream after a piece of text, but for the text itself, which comes beside it."""
+    """Return the stream after a piece of text; the text itself is passed separately."""
     text = event.text
     if stream.agent != event.agent:
-        # Two agents of one node would otherwise run into one another.
+        # Otherwise the texts of two agents of one node would run together.
         text = f"\n{text}" if stream.length and stream.agent else text
         stream = replace(stream, agent=event.agent)
     return replace(stream, node=event.node, length=stream.length + len(text)), text
 
 
 def with_line(stream: StreamView, event: ev.ToolCalled, line: str) -> tuple[StreamView, str]:
-    """The same with a line of its own between what the agent says before and after it."""
+    """Return the stream with a separate line inserted between two texts of the agent."""
     line = f"\n{line}\n" if stream.length and stream.agent else f"{line}\n"
     return replace(stream, node=event.node, agent=event.agent, length=stream.length + len(line)), line
 
 
 def past_stream(checkpoint: Checkpoint) -> StreamView:
-    """Return what a committed step printed and streamed, as far as it was recorded."""
+    """Return what a committed step printed and streamed, as far as recorded."""
     pieces: list[str] = []
     many = len(checkpoint.streamed) > 1
     for said in checkpoint.streamed:
@@ -123,35 +123,35 @@ class RetryNotice(msgspec.Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """The error without the node and attempt that stand beside it."""
+        """The error without the node and attempt, which are shown beside it."""
         return self.error.removeprefix(f"node {self.node!r}, attempt {self.attempt}: ")
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """One thread as shown.  Texts in it are raw; what makes lines of it sanitises.
+    """One thread as shown; its texts are raw, and sanitised when lines are made of them.
 
     Args:
         values: channel values at the head; private ones are PRIVATE.
-        checkpoints: the newest ones, oldest first; `add_older` puts more in front.
-        branched: those of them with branches; of a long thread few have any, and each paint looks at them.
+        checkpoints: the newest ones, oldest first; `add_older` adds older ones in front.
+        branched: those with branches; in a long thread few have any, and each paint reads them.
         head_updates: the updates of the newest step.
-        running_node: the node in flight, None between nodes.
-        running_since: when it began, microseconds.
-        running_attempt: which attempt it is, 0 where none is in flight.
+        running_node: the running node, None between nodes.
+        running_since: when it started, microseconds.
+        running_attempt: the number of its attempt, 0 if none is running.
         error: why the thread failed.
-        notice: what opening the thread found.
-        dropped: what was given up and not committed, in words; "" for nothing.
+        notice: what was noticed when the thread was opened.
+        dropped: what was stopped and not committed, as text; "" for nothing.
         forks: (child, step) of forks made since the view was opened.
         held_by: who runs the thread in another process, "" for nobody.
-        attending: who looks at what waits elsewhere, or has claimed it.
-        graph_changed: what differs in the graph since its file was saved, None while it wasn't.
-        repeats: which steps stand under the saved file, and what would run again behind them.
-        owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
-        inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
-        returned: the node behind which a breakpoint has stopped, and where it has returned.
-        told: the newest lines that breakpoints have told since the view was opened.
-        source: what the thread's record names its graph by, "" where it doesn't.
-        signing_key: what signs the decisions made here, "" where nothing does.
+        attending: who has its requests open elsewhere, or has claimed them.
+        graph_changed: how the graph differs since its file was saved, None if it wasn't saved.
+        repeats: which steps are kept under the saved file, and what would run again after them.
+        owners: for a subgraph's thread: the threads it runs for, outermost first.
+        inside: what happens, or last happened, inside a map, a parallel or a subgraph.
+        returned: the node after which a breakpoint stopped, and where it returned.
+        told: the newest lines written by breakpoints since the view was opened.
+        source: the thread's record of where its graph came from, "" if it has none.
+        signing_key: what signs decisions made here, "" for nothing.
     """
 
     thread_id: str
@@ -192,12 +192,12 @@ class RunView(msgspec.Struct, frozen=True):
         return self.checkpoints[-1] if self.checkpoints else None
 
     def checkpoint(self, step: int) -> Checkpoint | None:
-        """The checkpoint of a step, where it is loaded."""
+        """Return the checkpoint of a step, None if it isn't loaded."""
         return find_step(self.checkpoints, step)
 
     @property
     def state_hash(self) -> bytes:
-        """The hash of the newest state, to go with what a person decides on it; b"" before the first step."""
+        """The hash of the newest state, to send with a decision about it; b"" before the first step."""
         newest = self.checkpoint(self.progress.head)
         return newest.state_hash if newest else b""
 
@@ -281,7 +281,7 @@ def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
         for stamped in part:
             builder.last_event = stamped.number
             apply = _APPLY.get(type(stamped.event))
-            if apply:  # others, as what goes on in branches, change nothing of this view
+            if apply:  # other events, such as those of branches, don't change this view
                 apply(builder, stamped.event)
     return builder.build() if new else view
 
@@ -291,9 +291,9 @@ _NEWEST: Final = 3
 
 
 def _pass_over(builder: _Builder, events: list[Stamped]) -> list[Stamped]:
-    """Of steps that followed one another only the newest one is folded: gives its events.
+    """Yield the events to fold: of consecutive steps, only those of the newest.
 
-    What the others have left are their checkpoints and values.
+    The checkpoints and values of the others are noted without folding.
     """
     last = events[-_NEWEST:]
     if builder.composed or len({type(each.event) for each in last}) < len(_OF_QUICK_STEPS):
@@ -343,12 +343,12 @@ class _Builder:
         self._inside: InsideFold | None = None
 
     def commit(self, event: ev.StepCommitted) -> None:
-        """A step was committed; of all but the newest of a batch nobody asks where the thread stood then."""
+        """Commit a step; the thread's position matters only after the newest step of a batch."""
         self.pass_over([event])
         self._newest = self._unread = event
 
     def pass_over(self, steps: Sequence[ev.StepCommitted]) -> None:
-        """Steps were committed, and others after them."""
+        """Note steps that were committed before the newest one."""
         if self.values is None:
             self.values = dict(self.view.values)
         for step in steps:
@@ -363,7 +363,7 @@ class _Builder:
 
     @property
     def progress(self) -> Progress:
-        """Where the thread stands."""
+        """The thread's progress."""
         self._read()
         return self._progress
 
@@ -374,7 +374,7 @@ class _Builder:
 
     @property
     def error(self) -> ErrorInfo | None:
-        """Why it failed."""
+        """Why the thread failed."""
         self._read()
         return self._error
 
@@ -385,7 +385,7 @@ class _Builder:
 
     @property
     def stream(self) -> StreamView:
-        """The stream; of most nodes in a batch nobody asks for one."""
+        """The stream, computed on access: most nodes in a batch need none."""
         if self._begun is not None:
             serial, event = self._begun
             self._begun = None
@@ -406,12 +406,12 @@ class _Builder:
 
     @property
     def touched_inside(self) -> bool:
-        """Whether this batch has told of what is inside a node."""
+        """Whether this batch has events inside a node."""
         return self._inside is not None
 
     @property
     def inside(self) -> InsideFold:
-        """What is inside the node, taken out where a batch changes it."""
+        """The inside of the node, unpacked on access because a batch may change it."""
         if self._inside is None:
             self._inside = InsideFold(self.view.inside)
         return self._inside
@@ -450,7 +450,7 @@ class _Builder:
     def _newest_checkpoints(self) -> tuple[Checkpoint, ...]:
         if not self.checkpoints:
             return self.view.checkpoints
-        # Pages of older ones that a person asked for are not taken away again.
+        # Older pages that a person loaded are kept.
         keep = max(CHECKPOINT_WINDOW, len(self.view.checkpoints))
         return (*self.view.checkpoints, *self.checkpoints)[-keep:]
 
@@ -554,7 +554,7 @@ def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
     if event.progress.status != "running":
         builder.stop()
     elif builder.held_by and builder.running.node is None:
-        # What another process does between commits is not told; its record says which node it is at.
+        # What another process does between commits is unknown here; its record names its current node.
         builder.running = _Running(event.progress.next_node)
 
 
@@ -639,9 +639,8 @@ class InsidePlace(msgspec.Struct, frozen=True):
 def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "") -> InsidePlace | None:
     """Return what can be opened inside a node, None for nothing.
 
-    Args:
-        shown: the step that the panes show where that isn't the newest: only that one counts.
-        node: only runs of this node count, the newest first.
+    `shown` is the past step that the panes show, if they do: only it counts then. With `node`, only runs
+    of this node count, newest first.
     """
     if shown is not None and not node:
         return _committed(shown)
@@ -671,7 +670,7 @@ def crumbs(thread_id: str, owners: Sequence[Owner]) -> str:
     names = [*(owner.thread_id for owner in owners), thread_id]
     shown = [names[0]]
     for outer, name in pairwise(names):
-        # A long name is shortened in its middle, so that it does not begin with the one around it.
+        # A long name is shortened in its middle, so it still differs from the name around it.
         inside = name.startswith(f"{outer}/")
         shown.append(name.removeprefix(f"{outer}/") if inside else name.rpartition("/")[2])
     return " › ".join(sanitise_line(name, _NAME) for name in shown)

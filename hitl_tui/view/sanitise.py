@@ -26,7 +26,7 @@ from typing import Final
 
 _MARKS_KEPT: Final = 4
 
-# Ranges without anything to look at more closely; a text of these alone is returned as it is.
+# Ranges of harmless characters; a text of only these is returned unchanged.
 _CLEAN: Final = (
     "\\n\\t\\x20-\\x7e\u00a0-\u00ac\u00ae-\u02ff\u0384-\u038a\u038e-\u03a1\u03a3-\u0482\u048a-\u052f"
     "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u218b\u2190-\u2426\u2460-\u27ff\u2801-\u2b73"
@@ -50,16 +50,16 @@ _COMMON_RANGES: Final = (
 _COMMON: Final = frozenset(
     chr(code) for first, last in _COMMON_RANGES for code in range(ord(first), ord(last) + 1)
 )
-"""Those of most short texts: it takes a program that starts 2 ms to compile what finds any other."""
+"""Harmless characters of most short texts; checking these needs no slowly compiled expression."""
 
 
 @cache
 def _suspect() -> re.Pattern[str]:
-    """Finds what must be looked at more closely; made for the first text that is long or not common."""
+    """Return the expression that finds suspect characters; compiled for the first text that needs it."""
     return re.compile(f"[^{_CLEAN}]")
 
 
-# Visible to nobody, though Unicode files them under letters and marks.
+# Unicode calls them letters and marks, but they are invisible.
 _INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _FORBIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
@@ -76,9 +76,9 @@ _FEW: Final = 32
 
 
 def sanitise(text: str, *, multiline: bool = True) -> str:
-    """`text` with every code point that could deceive or steer a terminal made visible.
+    """Make every code point visible that could deceive a reader or control a terminal.
 
-    Without `multiline` newlines and tabs are made visible too.  Never raises.
+    Without `multiline`, newlines and tabs are made visible too. Never raises.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -89,10 +89,10 @@ def sanitise(text: str, *, multiline: bool = True) -> str:
 
 
 def sanitise_line(text: str, limit: int) -> str:
-    """`text` on one line, newlines as "⏎", cut to about `limit` cells; costs no more for a huge text."""
-    if len(text) <= limit and text.isascii() and text.isprintable():  # most names and values are
+    """Return a sanitised text on one line, newlines as "⏎", cut to about `limit` cells; cheap if huge."""
+    if len(text) <= limit and text.isascii() and text.isprintable():  # true for most names and values
         return text
-    # Sanitising shortens a text only where it drops CR or cuts a run of marks.
+    # Sanitising shortens a text only where it drops a CR or cuts a run of marks.
     clean = sanitise(text[: 2 * max(limit, 0) + 16], multiline=False)
     if len(clean) <= limit and len(text) <= 2 * limit + 16:
         return clean
@@ -101,12 +101,12 @@ def sanitise_line(text: str, limit: int) -> str:
 
 
 def is_mark(char: str) -> bool:
-    """True for a combining mark: it takes no cell of its own."""
+    """Whether a character is a combining mark, which takes no cell of its own."""
     return unicodedata.category(char) in _MARK_CATEGORIES
 
 
 def _clean(text: str) -> str:
-    """The slow path: looks at each distinct character once, not at each occurrence."""
+    """Sanitise slowly: check each distinct character once, not each occurrence."""
     distinct = set(text)
     forbidden = {char for char in distinct if _forbidden(char)}
     text = _replace(text, forbidden - _JOINERS)
@@ -143,8 +143,8 @@ def _replace(text: str, chars: set[str]) -> str:
 
 
 def _tame_marks(text: str, marks: set[str]) -> str:
-    """Cut runs of marks, and keep a mark from combining with what a screen puts before a line."""
-    # A class of many characters makes a slow expression, so many marks are looked at as if they were one.
+    """Cut long runs of marks, and keep a mark from combining with the character before it on screen."""
+    # A class of many characters makes a slow expression, so all marks are replaced by one first.
     many = len(marks) > _FEW
     shadow = text.translate(dict.fromkeys(map(ord, marks), _ANY_MARK)) if many else text
     mark = _ANY_MARK if many else f"[{''.join(marks)}]"

@@ -1,4 +1,4 @@
-"""The model of the run screen: the open driver, the folded view and the shown step, without widgets."""
+"""The model of the run screen, without widgets: the open driver, the folded view and the shown step."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ V = TypeVar("V")
 _UPDATES_KEPT: Final = 16
 _NAMES_KEPT: Final = 4_000
 _ROOM: Final = 32_000_000
-"""About how many bytes of values each of the memories holds."""
+"""About how many bytes of values each cache holds."""
 _LOOKED_AT: Final = 16
-"""Elements of a list or an object that stand for all of them."""
+"""Number of elements from which the size of a long list or object is estimated."""
 _ANY: Final = 64
 
 
@@ -95,12 +95,12 @@ class Recent(Generic[K, V]):
         self._weight = 0
 
     def find(self, key: K) -> V | None:
-        """An entry, None where it is not kept."""
+        """Return an entry, None if it is not kept."""
         entry = self._kept.get(key)
         return None if entry is None else entry[0]
 
     def keep(self, key: K, value: V, weight: int = 0) -> None:
-        """Remember an entry, and forget the oldest ones where there are too many."""
+        """Keep an entry, and forget the oldest ones if there are too many."""
         self._weight += weight - self._kept.pop(key, (value, 0))[1]
         while self._kept and (len(self._kept) >= self._most or self._weight > _ROOM):
             self._weight -= self._kept.pop(next(iter(self._kept)))[1]
@@ -108,14 +108,14 @@ class Recent(Generic[K, V]):
 
 
 class RecentSteps:
-    """The updates of a few steps with their values, and of many more the names of the channels alone."""
+    """Caches the updates of a few steps with their values, and the changed channels' names of many more."""
 
     def __init__(self) -> None:
         self._updates: Recent[Place, Sequence[AppliedUpdate]] = Recent(_UPDATES_KEPT)
         self._changed: Recent[Place, frozenset[str]] = Recent(_NAMES_KEPT)
 
     def note(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
-        """A step was seen."""
+        """Cache the updates of a step."""
         self._updates.keep(
             place, updates, sum(weight([update.before, update.update, update.after]) for update in updates)
         )
@@ -126,21 +126,21 @@ class RecentSteps:
         self._changed.keep(place, channels)
 
     def knows(self, place: Place) -> bool:
-        """Whether it is known which channels a step changed."""
+        """Whether the channels that a step changed are known."""
         return self._changed.find(place) is not None
 
     def updates(self, place: Place) -> Sequence[AppliedUpdate] | None:
-        """The updates of a step in their order, None where they are not kept."""
+        """Return the updates of a step in order, None if they are not cached."""
         return self._updates.find(place)
 
     def left_alone(self, place: Place, channel: str) -> bool:
-        """Whether a step is known not to have changed a channel."""
+        """Whether a step is known to have left a channel unchanged."""
         names = self._changed.find(place)
         return names is not None and channel not in names
 
 
 def weight(value: Any) -> int:
-    """About how many bytes a value of a channel takes; of what is long only the beginning is looked at."""
+    """Estimate the bytes of a channel's value, for long ones from their first elements."""
     if isinstance(value, str):
         return _ANY + len(value)
     if not isinstance(value, list | tuple | Mapping) or not value:
@@ -154,17 +154,17 @@ _TENTH: Final = 0.1
 _IN_TENTHS: Final = 60_000_000
 """Microseconds below which durations are shown with tenths of a second."""
 _IN_SECONDS: Final = 3_600_000_000
-"""And with seconds."""
+"""Microseconds below which deadlines are shown with seconds."""
 _STEPS_LOOKED_AT = 200
 _STEPS_ASKED_ABOUT = 20
 _event_of = attrgetter("event")
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """The newest versions of a channel: checkpoint, who and value, newest first.
+    """The newest versions of a channel: checkpoint, writer and value, newest first.
 
     Args:
-        since: the oldest step that was looked at for them; 0 where that was all.
+        since: the oldest step that was searched for versions; 0 if all steps were.
     """
 
     found: tuple[tuple[Checkpoint, str, Any], ...]
@@ -182,9 +182,9 @@ class Revealed(msgspec.Struct, frozen=True):
 class ViewSession:
     """One thread on screen.
 
-    `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
-    a move it is the one from before until `load_shown` has fetched the new one.  `breakpoints` are
-    those of its graph, `hits` how often each was hit, by its words.
+    `shown` is the place that all panes show, None for the head. `step_view` is its contents; after a move
+    it is the previous step's until `load_shown` has fetched the new one. `breakpoints` are those of its
+    graph, `hits` the number of hits of each, by its text.
     """
 
     def __init__(self, hub: Hub, driver: Driver, view: RunView) -> None:
@@ -201,41 +201,41 @@ class ViewSession:
         self.revealed: Revealed | None = None
         self._code: tuple[GraphInfo, dict[str, tuple[Frame, ...]]] = (view.graph, {})
         self.untold = False
-        """Whether something has happened since that the screen was not told of."""
+        """Whether something has happened that is not on screen yet."""
         self.alerts: list[str] = []
         self.retry: Repeats | None = None
-        """What going on would try again, once that is known; None for nothing."""
-        """What is to be told of limits, and was not yet."""
+        """What a retry would repeat, once that is known; None for nothing."""
+        """Notes on limits that are still to be shown."""
         self.limit_notes: set[str] = set()
-        """Those of them that mean nothing any more once the thread is done."""
+        """Notes on limits that are pointless once the thread is done."""
         self.deadline_passed = False
         """Whether a deadline has answered and the run has not continued yet."""
         self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
         self.made = Memo()
         self.read: Sequence[str] = ()
-        """The lines of the value that was read last as text."""
+        """The lines of the value that was last shown as text."""
         self._recent = RecentSteps()
         self._past_stream: tuple[Checkpoint, StreamView] | None = None
         self._ticket = 0
 
     @classmethod
     async def open(cls, hub: Hub, driver: Driver) -> ViewSession:
-        """A session on a driver, from its snapshot."""
+        """Create a session on a driver, from its snapshot."""
         return cls(hub, driver, open_view(await driver.snapshot()))
 
     @property
     def thread_id(self) -> str:
-        """The thread that is open."""
+        """The id of the open thread."""
         return self.driver.thread_id
 
     @property
     def is_past(self) -> bool:
-        """Whether the panes show another step than the head."""
+        """Whether the panes show a past step."""
         return self.shown is not None
 
     @property
     def running(self) -> bool:
-        """True while a run or a step is going on."""
+        """Whether a run or a step is in progress."""
         return self.view.progress.status == "running"
 
     @property
@@ -246,13 +246,15 @@ class ViewSession:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """All requests at the head that want a decision, in their order."""
+        """All requests at the head that need a decision, in order."""
         progress = self.view.progress
         waiting = progress.pending if progress.status == "waiting" else ()
         return tuple(request for request in waiting if not request.breakpoint)
 
     def clock(self, now: int) -> float | None:
-        """Seconds for which a clock on screen is right, None where none goes on.
+        """Return the seconds until a clock on screen must be updated, None if no clock runs.
+
+        `now` is in microseconds since the epoch.
 
         Args:
             now: microseconds since the epoch.
@@ -290,9 +292,9 @@ class ViewSession:
 
     @property
     def frames(self) -> tuple[str, tuple[Frame, ...]]:
-        """Where in the user's code the thread stands at its newest step, in words and as frames.
+        """The place in the user's code where the newest step failed or stopped: a title and the frames.
 
-        The node has failed there, or a breakpoint has stopped behind it.
+        Either the node failed there, or a breakpoint stopped after it.
         """
         if self.is_past:
             return "", ()
@@ -303,7 +305,7 @@ class ViewSession:
 
     @property
     def node_at_hand(self) -> str:
-        """The node that made the shown step; at the newest one what is next, decided about or failed."""
+        """The node that the shown step is about: the one that made it; at the head the next or failed one."""
         point, view = self.step_view.checkpoint, self.view
         if self.is_past and point is not None:
             return point.node or point.next_node or ""
@@ -316,15 +318,15 @@ class ViewSession:
 
     @property
     def next_reads(self) -> tuple[str, ...]:
-        """The channels that the node at hand is about to read, ("*",) for all; () where none is next."""
+        """The channels that the current node is about to read, ("*",) for all; () if none is about to run."""
         node, point = self.view.graph.node(self.node_at_hand), self.step_view.checkpoint
         is_next = self.view.progress.next_node == self.node_at_hand
-        if self.is_past and point is not None:  # where a node made it, that is at hand
+        if self.is_past and point is not None:  # the node has already run there
             is_next = not point.node
         return node.reads if node is not None and is_next else ()
 
     async def code(self, node: str) -> tuple[Frame, ...]:
-        """A node's functions as they stood in their files when it was first looked at; see `Driver.code`."""
+        """Return a node's functions as they were in their files when first read; see `Driver.code`."""
         graph = self.view.graph
         if self._code[0] is not graph:
             self._code = graph, {}
@@ -334,14 +336,14 @@ class ViewSession:
         return known.get(node, ())
 
     def inside(self, node: str = "") -> InsidePlace | None:
-        """What there is to open inside the shown step, or inside the newest run of a node."""
+        """Return what can be opened inside the shown step, or inside the newest run of a node."""
         return place_inside(self.view, self.step_view.checkpoint if self.is_past else None, node)
 
     @property
     def refusals(self) -> Mapping[str, str]:
-        """Which commands can't be carried out now, by verb, each with why.
+        """Why commands can't be carried out now, by verb.
 
-        A thread that another process runs can be looked at and forked.
+        A thread that another process runs can be viewed and forked.
         """
         refusals, holder = self.view.refusals, self.view.held_by
         if not holder:
@@ -370,14 +372,14 @@ class ViewSession:
         for event in map(_event_of, events):
             if type(event) is StepCommitted:
                 steps.append(event)
-            elif type(event) is not NodeStarted:  # these two are nearly all there is
+            elif type(event) is not NodeStarted:  # nearly all events are of these two kinds
                 self._note_other(event)
         if steps:
             self.family_stale = True
             self._note_steps(steps)
 
     def _note_steps(self, steps: Sequence[StepCommitted]) -> None:
-        """Keep only as much of a fast run as is shown."""
+        """Keep only the part of a fast run that is shown."""
         values_from = len(steps) - _UPDATES_KEPT
         for index, step in enumerate(steps[-_STEPS_LOOKED_AT:], max(0, len(steps) - _STEPS_LOOKED_AT)):
             place = (self.thread_id, step.checkpoint.step)
@@ -416,11 +418,11 @@ class ViewSession:
         )
 
     async def driver_of(self, thread_id: str) -> Driver:
-        """The driver of a thread: this one's own, or another's of the hub."""
+        """Return the driver of a thread: this session's own, or another one of the hub."""
         return self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
 
     async def refresh_family(self) -> bool:
-        """Fetch the relatives for the timeline; False if they are as before."""
+        """Fetch the relatives for the timeline; returns whether they have changed."""
         self.family_stale = False
         family = await self.driver.family()
         if family == self.family:
@@ -430,9 +432,9 @@ class ViewSession:
 
     @property
     def stream(self) -> StreamView:
-        """What the newest node writes or wrote, or what the shown past step has written.
+        """The output of the newest node, or what the shown past step has written.
 
-        A thread that was opened only now has the newest step's text from its record, too.
+        For a thread that was just opened, the newest step's text comes from its record.
         """
         point = self.step_view.checkpoint
         view = self.view
@@ -445,7 +447,7 @@ class ViewSession:
         return self._past_stream[1]
 
     def find(self, place: Place) -> Checkpoint | None:
-        """The checkpoint of a place in the timeline, where it is loaded."""
+        """Return the checkpoint at a place in the timeline, None if it isn't loaded."""
         thread_id, step = place
         if thread_id == self.thread_id:
             return self.view.checkpoint(step)
@@ -455,7 +457,7 @@ class ViewSession:
         return None
 
     def points_of(self, thread_id: str) -> Sequence[Checkpoint]:
-        """The loaded checkpoints of a thread of the family, oldest first."""
+        """Return the loaded checkpoints of a thread of the family, oldest first."""
         if thread_id == self.thread_id:
             return self.view.checkpoints
         checkpoints = (relative.checkpoints for relative in self.family if relative.thread_id == thread_id)
@@ -463,7 +465,7 @@ class ViewSession:
 
     @property
     def other_draft(self) -> Place | None:
-        """The parent's step that the newest one was made instead of: where a fork's first step is shown."""
+        """The parent's step that the fork's first step replaces, if that first step is shown."""
         view, head = self.view, self.view.head
         if head is None or view.parent is None or self.is_past or head.step != view.fork_step + 1:
             return None
@@ -478,13 +480,13 @@ class ViewSession:
         return free_name(thread_id, {self.thread_id, *forks, *(each.thread_id for each in self.family)})
 
     async def parents_end(self) -> Place | None:
-        """The newest step of the thread that this one was forked from, None where there is none."""
+        """The newest step of the thread that this one was forked from; None if it is no fork."""
         parent = self.view.parent
         if parent is None:
             return None
         try:
             head = (await (await self.driver_of(parent)).snapshot()).progress.head
-        except UnknownThread:  # it was carried here, or its parent was deleted
+        except UnknownThread:  # the thread was imported, or its parent was deleted
             return None
         return parent, head
 
@@ -500,7 +502,7 @@ class ViewSession:
             self.step_view = seen
 
     async def load_shown(self) -> bool:
-        """Fetch the shown step; False if the user has moved on since, so that the answer is stale."""
+        """Fetch the shown step; False if the user has moved meanwhile, which makes the result stale."""
         place, ticket = self.shown, self._ticket
         if place is None or self._past.find(place) is not None:
             return True
@@ -538,7 +540,7 @@ class ViewSession:
         return bool(page)
 
     async def change_beside(self, channel: str, by: Literal[-1, 1]) -> Place | None:
-        """Where a channel changed last before the shown step, or next behind it; None for nowhere."""
+        """Return the nearest earlier or later step that changed a channel; None if there is none."""
         thread_id = self.shown[0] if self.shown else self.thread_id
         driver, step = await self.driver_of(thread_id), self.step_view.step
         newest = await driver.history(limit=1)
@@ -554,9 +556,9 @@ class ViewSession:
         return None
 
     async def versions(self, channel: str, step: int, limit: int) -> Versions:
-        """The newest versions of a channel up to a step of the shown thread.
+        """Return the newest versions of a channel up to a step of the shown thread.
 
-        Only so many steps are looked at, so that it costs the same in a thread of any length.
+        Only a limited number of steps is searched, so the cost does not grow with the thread.
         """
         driver, points = await self._line(step)
         newest: list[tuple[Checkpoint, str, Any]] = []
@@ -579,7 +581,7 @@ class ViewSession:
         return Versions(tuple(newest), looked_at)
 
     async def changes_before(self, step: int, limit: int) -> tuple[tuple[Checkpoint, tuple[Line, ...]], ...]:
-        """The steps before one of the shown thread, newest first, each with the lens of what it changed."""
+        """Return the steps before one of the shown thread, newest first, each with its lens."""
         from hitl_tui.view.branches import branch_lens
 
         driver, points = await self._line(step - 1)
@@ -591,13 +593,13 @@ class ViewSession:
         )
 
     async def streams_before(self, step: int, limit: int) -> tuple[tuple[Checkpoint, str], ...]:
-        """The steps before one of the shown thread that wrote something, newest first, with the raw text."""
+        """Return the steps before one that have output, newest first, with the raw text."""
         _, points = await self._line(step - 1)
         spoke = islice((point for point in points if point.streamed), limit)
         return tuple((point, past_stream(point).text) for point in spoke)
 
     async def _updates(self, driver: Driver, step: int) -> Sequence[AppliedUpdate]:
-        """The updates of a step, fetched where they are not kept."""
+        """Return the updates of a step, fetched if they are not cached."""
         place = (driver.thread_id, step)
         updates = self._recent.updates(place)
         if updates is None:
@@ -606,7 +608,7 @@ class ViewSession:
         return updates
 
     async def changed_since(self, step: int) -> tuple[Line, ...]:
-        """What has changed since a step, channel by channel; () where nothing has."""
+        """Return the changes since a step, channel by channel; () if there are none."""
         from hitl_tui.view.diff_lines import changed_rows, diff_lines
 
         await self.drain()
@@ -616,7 +618,7 @@ class ViewSession:
         return (Span(f"Changed since step {step}", "title"),), *diff_lines(rows)
 
     async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
-        """The driver of the shown thread and its checkpoints up to a step, newest first."""
+        """Return the driver of the shown thread and its checkpoints up to a step, newest first."""
         thread_id = self.shown[0] if self.shown else self.thread_id
         if thread_id != self.thread_id:
             driver = await self.hub.open(thread_id)
@@ -632,22 +634,22 @@ class ViewSession:
 
 _STEPS_AT_ONCE: Final = 1_000
 FRAME: Final = 1 / 32
-"""Seconds; nothing is painted more often because of events.  No thirtieth, as some frames come to nothing."""
+"""Least seconds between two paints caused by events; shorter than 1/30 because some frames are empty."""
 _SHARE: Final = 0.3
 _LONGEST: Final = 0.25
 _FAST: Final = 200
-"""Steps a second that nobody can follow one by one."""
+"""Steps per second that are too fast to follow one by one."""
 _SHARE_OF_FAST: Final = 0.03
 _LONGEST_OF_FAST: Final = 1 / 3
 
 
 class PaintPace:
-    """Says when the next batch of events may be taken: painting keeps to a share of the time.
+    """Decides when the next batch of events may be taken, so that painting uses a fixed share of the time.
 
-    A key that comes while a batch is folded and painted has to wait for it, so that what is costly to
-    paint is painted less often, and at least four times a second.  A run that is too fast to be followed has
-    most of the time for itself, and is painted at least three times a second.  Times are in seconds; `cpu` is
-    the processor time of the thread that paints, which other threads and processes do not lengthen.
+    A key has to wait while a batch is folded and painted, so expensive paints happen less often, but at
+    least four times a second. A run that is too fast to follow gets most of the time and is painted at
+    least three times a second. Times are in seconds; `cpu` is the processor time of the painting thread,
+    which other threads and processes do not lengthen.
     """
 
     def __init__(self) -> None:
@@ -656,17 +658,17 @@ class PaintPace:
         self._share, self._longest = _SHARE, _LONGEST
 
     def rest(self, now: float, cpu: float) -> float:
-        """Seconds until the last batch has been paid for, 0 where it has."""
+        """Return the seconds to wait until the last batch is paid for, 0 if it is."""
         cost = cpu - self._cpu_then
         pause = max(min(cost / self._share, self._longest), FRAME)
         self._due = self._taken_at + pause
         return max(self._due - now, 0.0)
 
     def take(self, now: float, cpu: float, steps: int) -> None:
-        """A batch of so many steps was taken."""
+        """Note that a batch with a number of steps was taken."""
         fast = steps > _FAST * (now - self._taken_at)
         self._share = _SHARE_OF_FAST if fast else _SHARE
         self._longest = _LONGEST_OF_FAST if fast else _LONGEST
-        # By how much a wait was too long the next one is shorter, so that frames keep their pace.
+        # If a wait was too long, the next one is shorter by as much, so that frames keep their pace.
         self._taken_at = self._due if 0 <= now - self._due < FRAME / 2 else now
         self._cpu_then = cpu

@@ -55,22 +55,22 @@ class UpdateShape(msgspec.Struct):
     """A channel's way through its reducer."""
 
     channel: Annotated[str, about("The channel.")]
-    op: Annotated[Operation, about("`reduce`, or `set` for an edit.")]
-    reducer: Annotated[str, about("The reducer, as `append`.")]
-    source: Annotated[Source, about("Who wrote.")]
+    op: Annotated[Operation, about("The operation: `reduce`, or `set` for an edit.")]
+    reducer: Annotated[str, about("The reducer, such as `append`.")]
+    source: Annotated[Source, about("The writer: a node or a person.")]
     before: Annotated[Any, about("The value before."), _public("before")]
-    update: Annotated[Any, about("What was written."), _public("update")]
-    after: Annotated[Any, about("What the reducer made of it."), _public("after")]
+    update: Annotated[Any, about("The update that was written."), _public("update")]
+    after: Annotated[Any, about("The value after the reducer."), _public("after")]
     changed: Annotated[
         bool | Literal["[private]"],
-        about("Whether it is another value; `[private]` for a private channel."),
+        about("Whether the value changed; `[private]` for a private channel."),
         _public("changed"),
     ]
-    actor: Annotated[str | None, about("The person who wrote.")]
-    note: Annotated[str | None, about("Why.")]
-    path: Annotated[Maybe, about("The branch that wrote.")]
-    tainted: Annotated[bool, about("Whether it holds something from outside now.")]
-    lineage: Annotated[Lineage | None, about("What from outside it was made from.")]
+    actor: Annotated[str | None, about("The person who wrote it.")]
+    note: Annotated[str | None, about("The reason given.")]
+    path: Annotated[Maybe, about("The branch that wrote it.")]
+    tainted: Annotated[bool, about("Whether the channel is tainted afterwards.")]
+    lineage: Annotated[Lineage | None, about("The untrusted sources of the update.")]
 
 
 @shows(ThreadSummary)
@@ -79,35 +79,36 @@ class ThreadSummaryShape(msgspec.Struct):
 
     thread: Annotated[str, about("The thread."), From("info.thread_id")]
     graph: Annotated[str, about("Its graph's name."), From("info.graph_name")]
-    status: Annotated[Status, about("Where the thread is.")]
-    reason: Annotated[str, about("Why it is there, as in a result; empty while it runs.")]
-    step: Annotated[int, about("The newest step, 0 for the input, -1 before it."), From("head")]
+    status: Annotated[Status, about("The thread's position.")]
+    reason: Annotated[str, about("The reason for its status; empty while it runs.")]
+    step: Annotated[int, about("The newest step; 0 for the input, -1 before it."), From("head")]
     next: Annotated[
         str | None,
-        about("The node that runs next; null where it has ended or a route has yet to be asked."),
+        about("The node that runs next; null if the thread has ended or a route decides it."),
         From("next_node"),
     ]
-    waiting_for: Annotated[Maybe, about("The question, or what it waits for.")]
-    waiting_since: Annotated[Time | None, about("Since when.")]
-    last_writer: Annotated[Maybe, about("The node or person of the newest step.")]
+    waiting_for: Annotated[Maybe, about("The question, or what the thread waits for.")]
+    waiting_since: Annotated[Time | None, about("When it began to wait.")]
+    last_writer: Annotated[Maybe, about("The node or person that wrote the newest step.")]
     held_by: Annotated[str | None, about("Who runs it now: user, host and process.")]
     parent: Annotated[str | None, about("The thread it was forked from."), From("info.parent")]
     fork_step: Annotated[
         int | None,
-        about("At which step."),
+        about("The step it was forked at."),
         From(lambda summary: summary.info.fork_step if summary.info.parent else None),
     ]
-    owner: Annotated[Owner | None, about("For whom a subgraph's thread runs."), From("info.owner")]
+    owner: Annotated[
+        Owner | None,
+        about("For a subgraph's thread: the thread and node that it runs for."),
+        From("info.owner"),
+    ]
     inside: Annotated[
         int | None,
-        about(
-            "How many threads of subgraphs ran directly inside it; null where a part of a name was "
-            "searched for."
-        ),
+        about("The number of subgraph threads directly inside it; null in a search by name."),
     ]
-    job: Annotated[WorkerJob | None, about("What workers are to do with it; null where nothing is.")]
-    created_at: Annotated[Time, about("When it began."), From("info.created_at")]
-    updated_at: Annotated[Time, about("When it changed last.")]
+    job: Annotated[WorkerJob | None, about("Its job for workers; null for none.")]
+    created_at: Annotated[Time, about("When the thread started."), From("info.created_at")]
+    updated_at: Annotated[Time, about("When it last changed.")]
 
 
 # Events that are not shown as they are.
@@ -130,8 +131,8 @@ class ChildMovedEvent(msgspec.Struct):
 
     node: Annotated[str, about("The node.")]
     path: Annotated[str, about("The branch.")]
-    running: Annotated[Maybe, about("The node that runs in it.")]
-    child: Annotated[Child, about("Where it is."), From(_child)]
+    running: Annotated[Maybe, about("The node that runs in the subgraph's thread.")]
+    child: Annotated[Child, about("The position of that thread."), From(_child)]
 
 
 @shows(ev.StepCommitted)
@@ -139,7 +140,7 @@ class StepCommittedEvent(msgspec.Struct):
     """A step is in the log: its checkpoint and every update of it."""
 
     checkpoint: Annotated[Checkpoint, about("The step.")]
-    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("The channels that it changed.")]
 
 
 # What no fact holds as a document shows it.
@@ -149,7 +150,7 @@ class LoggedStep(msgspec.Struct):
     """A committed step with its updates."""
 
     checkpoint: Inline[Checkpoint]
-    updates: Annotated[tuple[AppliedUpdate, ...], about("In the order in which they were reduced.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("The updates, in the order they were reduced.")]
 
 
 # The documents.  Each one's tag is its kind.
@@ -181,7 +182,7 @@ class ResultDocument(Document, frozen=True):
     state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
     exit_code: Annotated[int, about("The exit code of the command.")]
     made_step: Annotated[
-        int | UnsetType, about("The step that the command made; of `update-state` and `declassify`.")
+        int | UnsetType, about("The step that the command made, for `update-state` and `declassify`.")
     ] = UNSET
 
 
@@ -191,16 +192,18 @@ class ThreadDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     graph: Annotated[str, about("Its graph's name.")]
     parent: Annotated[str | None, about("The thread it was forked from.")]
-    fork_step: Annotated[int | None, about("At which step.")]
-    owner: Annotated[Owner | None, about("For whom a subgraph's thread runs.")]
-    unfinished: Annotated[Unfinished | None, about("What is kept of a node with branches.")]
+    fork_step: Annotated[int | None, about("The step it was forked at.")]
+    owner: Annotated[Owner | None, about("For a subgraph's thread: the thread and node that it runs for.")]
+    unfinished: Annotated[
+        Unfinished | None, about("What is kept of a node with branches that has not finished.")
+    ]
     held_by: Annotated[Maybe, about("Who runs it now: user, host and process.")]
-    standing: Annotated[Progress, about("Where the thread is now, whichever step is shown.")]
-    step: Annotated[int, about("The shown step.")]
+    standing: Annotated[Progress, about("The thread's current position, whichever step is shown.")]
+    step: Annotated[int, about("The number of the shown step.")]
     checkpoint: Annotated[Checkpoint, about("The shown step.")]
     state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
-    updates: Annotated[tuple[AppliedUpdate, ...], about("What the step changed.")]
-    streamed: Annotated[tuple[StreamedText, ...], about("What it printed and streamed, as far as kept.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("The updates of the step.")]
+    streamed: Annotated[tuple[StreamedText, ...], about("The recorded output of the step.")]
 
 
 class LogDocument(Document, frozen=True):
@@ -215,8 +218,8 @@ class ErrorDocument(Document, frozen=True):
     """Any command with an exit code above 0 that has no other document to say it."""
 
     error: Annotated[str, about("The name of the error.")]
-    title: Annotated[str, about("What kind of error.")]
-    message: Annotated[str, about("What was wrong, and where.")]
+    title: Annotated[str, about("The kind of error.")]
+    message: Annotated[str, about("What went wrong, and where.")]
     hint: Annotated[str, about("How to fix it; empty if there is nothing to say.")]
-    details: Annotated[str, about("A traceback of your code, or what has changed since.")]
+    details: Annotated[str, about("A traceback of your code, or what has changed since the run.")]
     exit_code: Annotated[int, about("The exit code of the command.")]

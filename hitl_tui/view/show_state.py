@@ -15,21 +15,21 @@ from hitl_tui.stores.lease import process_started
 
 
 class NoShow(UsageError):
-    """Notes were wanted of a show that does not run."""
+    """Raised when notes are wanted for a presentation that isn't running."""
 
     title = "The presentation is not running"
 
 
 class ShowState(msgspec.Struct, frozen=True):
-    """What a terminal with the notes must know of a show that runs in another process.
+    """What a terminal with the speaker's notes needs to know of a presentation in another process.
 
     Args:
         script: the script's file.
-        pid, process_started: the process that gives it, as `stores.lease` tells processes apart.
-        store: the URL of the store that has its thread.
-        stop: the stop that is shown, from 0; -1 before the first.
-        going: it is on the way to the next stop.
-        began: when the show was begun or begun anew, microseconds since the epoch.
+        pid, process_started: the process that runs it, identified as in `stores.lease`.
+        store: the URL of the store with its thread.
+        stop: the index of the shown stop; -1 before the first.
+        going: whether it is moving to the next stop.
+        began: when the presentation started or restarted, microseconds since the epoch.
     """
 
     script: str
@@ -45,9 +45,9 @@ class ShowState(msgspec.Struct, frozen=True):
 
     @property
     def lives(self) -> bool:
-        """Whether the process that gives the show still does."""
+        """Whether the process that runs the presentation is alive."""
         started = process_started(self.pid)
-        if started is None:  # the system does not tell
+        if started is None:  # the system does not report it
             with suppress(OSError):
                 os.kill(self.pid, 0)
                 return True
@@ -56,7 +56,9 @@ class ShowState(msgspec.Struct, frozen=True):
 
 
 class ShowFile:
-    """The file by which a show tells its state: one for each script.
+    """The file in which a presentation publishes its state, one per script.
+
+    `folder` is that of the user's data.
 
     Args:
         folder: of the user's data.
@@ -76,11 +78,11 @@ class ShowFile:
             new.replace(self.path)
 
     def read(self) -> ShowState | None:
-        """The state of a show that runs; None where none does."""
+        """Return the state of a running presentation; None if it isn't running."""
         return _read(self.path)
 
     def end(self) -> None:
-        """Take the state away: the presentation is over."""
+        """Remove the state: the presentation has ended."""
         with suppress(OSError):
             self.path.unlink()
 
@@ -100,5 +102,5 @@ def _read(path: Path) -> ShowState | None:
 
 
 def own_process_started() -> int:
-    """What tells this process from another one of its number."""
+    """Return when this process started, which distinguishes it from another one with the same number."""
     return process_started(os.getpid()) or 0

@@ -1,7 +1,7 @@
-"""Text for a screen: spans with a meaning, never a colour.
+"""Text for a screen, as spans with a meaning, never with a colour.
 
-Every text in a span is harmless already: our own words come in through `trusted`, everything that a
-model, a tool, a file or a user wrote through `untrusted`.
+The text of a span is always safe to show: our own words enter through `trusted`; everything written by a
+model, a tool, a file or a user enters through `untrusted`, which sanitises it.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ Line = tuple[Span, ...]
 
 
 def trusted(text: str, role: Role = "plain") -> Span:
-    """A span of our own words."""
+    """Return a span of our own words."""
     return Span(text, role)
 
 
 def untrusted(text: str, role: Role = "plain", limit: int | None = None) -> Span:
-    """A span of somebody else's words on one line; with `limit` cut to about so many cells."""
+    """Return a span of foreign text on one line, sanitised; cut to about `limit` cells if given."""
     return Span(sanitise(text, multiline=False) if limit is None else sanitise_line(text, limit), role)
 
 
 def plain_text(line: Line) -> str:
-    """The words of a line."""
+    """Return the text of a line."""
     return "".join([span.text for span in line])

@@ -31,19 +31,21 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _OVER: Final = ("completed", "cancelled", "failed")
 _REST: Final = 0.8
-"""Seconds between two steps at pace 1: somebody reads what the first has changed."""
+"""Seconds between two steps at pace 1: time to read what the first has changed."""
 
 
 class Caption(msgspec.Struct, frozen=True):
-    """What the audience reads below the panes: a bold line and quiet ones, raw; and the pane in the spotlight
-    while a node runs."""
+    """What the audience reads below the panes.
+
+    A bold line and dim ones, raw; and the pane to highlight while a node runs.
+    """
 
     title: str = ""
     text: str = ""
     spotlight: str = ""
 
     def rows(self, width: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The rows of both in so many cells, sanitised."""
+        """Return both as rows of so many cells, sanitised."""
         return tuple(_rows(self.title, width)), tuple(_rows(self.text, width))
 
 
@@ -53,13 +55,13 @@ def _rows(text: str, width: int) -> Iterator[str]:
 
 
 class Performance(Protocol):
-    """What an audience is shown: a script that is played on a live thread, or a tape.
+    """A presentation: a script that is played on a live thread, or a tape.
 
     Attributes:
-        tempo: how fast.
-        going: it is on the way to the next stop.
-        live: it is a thread that is run for it, and not a tape, which plays by itself.
-        title, place: what it is called, and where it is, as "stop 3 of 6".
+        tempo: how fast it plays.
+        going: whether it is moving to the next stop.
+        live: whether it runs a thread; a tape plays by itself.
+        title, place: its title, and its position, as "stop 3 of 6".
     """
 
     tempo: Tempo
@@ -72,38 +74,40 @@ class Performance(Protocol):
     def place(self) -> str: ...
 
     def caption(self, view: RunView) -> Caption:
-        """What the audience reads now."""
+        """The text that the audience reads now."""
 
     def arrive(self, view: RunView) -> StopTable | None:
-        """Whether a thread that rests has come to a stop, which is shown from now on."""
+        """Return whether an idle thread has reached a stop, and show that stop."""
 
     async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
-        """Go on for one step.
+        """Run or play one step.
+
+        `last_event` is the number of the newest event received from the thread.
 
         Args:
             last_event: the number of the newest event that was seen of the thread.
         """
 
     async def restart(self) -> Driver | None:
-        """Back to the start: gives the driver of a new thread; None where it is the same one, rewound."""
+        """Restart: return the driver of a new thread, None if the same one is rewound."""
 
     def tell(self, thread: str) -> None:
-        """Tell other terminals where it stands."""
+        """Publish the position for other terminals."""
 
     def end(self) -> None:
-        """It is over."""
+        """End the presentation."""
 
 
 class ScriptShow:
-    """A script as it is played; see `Performance`.
+    """Plays a script; see `Performance`.
 
     Args:
         new_thread: makes a new thread with the script's input, and opens it.
-        others: where other terminals are told; None where nobody follows.
-        store: the URL of the store, for those who follow.
+        others: where the position is published for other terminals; None if nobody follows.
+        store: the URL of the store, for terminals that follow.
 
     Attributes:
-        stop: the number of the stop that is shown, from 0; -1 before the first.
+        stop: the index of the shown stop; -1 before the first.
     """
 
     def __init__(
@@ -129,25 +133,25 @@ class ScriptShow:
 
     @property
     def title(self) -> str:
-        """What the show is called."""
+        """The title of the presentation."""
         return self.script.title
 
     async def restart(self) -> Driver:
-        """A new thread from the start."""
+        """Start a new thread."""
         driver = await self._new_thread()
         self.stop, self.going, self._began = -1, False, now_us()
         self.tempo.pace, self.tempo.held = self.file.show.pace, False
         return driver
 
     async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
-        """Run one node, once there was time to read the one before."""
+        """Run one node, after time to read the previous one."""
         await self.tempo.wait(_REST)
         since = last_event()
         await driver.execute(Step())
         await driver.ended(since)
 
     def tell(self, thread: str) -> None:
-        """Tell other terminals where it stands."""
+        """Publish the position for other terminals."""
         if self._others is None:
             return
         tempo, path = self.tempo, str(real_path(self.script.path))
@@ -160,25 +164,25 @@ class ScriptShow:
             self._others.write(state)
 
     def end(self) -> None:
-        """Take the state away: the presentation is over."""
+        """End the presentation and remove its state."""
         if self._others is not None:
             self._others.end()
 
     @property
     def shown(self) -> StopTable | None:
-        """The stop that is shown."""
+        """The shown stop."""
         return self.file.stops[self.stop] if self.stop >= 0 else None
 
     @property
     def place(self) -> str:
-        """As "stop 3 of 6"."""
+        """The position, as "stop 3 of 6"."""
         count = len(self.file.stops)
         return f"stop {self.stop + 1} of {count}" if count else ""
 
     def arrive(self, view: RunView) -> StopTable | None:
-        """Whether the thread, which rests, has come to a later stop, which is shown from now on.
+        """Return whether the idle thread has reached a later stop, and show that stop.
 
-        A way that the script did not foresee may lead past some of them.
+        A run that the script did not foresee may skip stops.
         """
         for number in range(self.stop + 1, len(self.file.stops)):
             if self._is_at(self.file.stops[number], view):
@@ -212,7 +216,7 @@ class ScriptShow:
         return False
 
     def caption(self, view: RunView) -> Caption:
-        """What the audience reads now."""
+        """The text that the audience reads now."""
         if (node := view.running_node) is not None and self.going:
             visit = view.progress.visits.get(node, 0) + 1
             for caption in self.file.captions:
@@ -256,9 +260,9 @@ def check_script(script: Script, graph: GraphInfo) -> None:
 
 
 def notes_lines(script: Script, state: ShowState, width: int) -> tuple[Line, ...]:
-    """What the speaker reads: the notes of the stop that is shown, what to answer, and what comes next.
+    """Return what the speaker reads: the notes of the shown stop, what to answer, and what comes next.
 
-    Those of the show itself stand before the ones of its first stop.
+    The notes of the whole presentation come before those of its first stop.
     """
     stops = script.file.stops
     shown = stops[state.stop] if 0 <= state.stop < len(stops) else None

@@ -27,7 +27,7 @@ DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f", "rollback": "U"}
 )
 _SHORTEST: Final = 100_000
-"""Microseconds of work below which nothing is told of them."""
+"""Microseconds of work below which no duration is shown."""
 _ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
     {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
 )
@@ -41,9 +41,9 @@ _WIDE: Final = 400
 
 
 class StatusLine(msgspec.Struct, frozen=True):
-    """`glyph` and `word` ("WAITING") are the badge; `turn` says whose turn it is and how to go on.
+    """The status line: `glyph` and `word` ("WAITING") are the badge; `turn` says who acts next and how.
 
-    `brief` is the turn where there is little room: it names one key alone, and of a failure the node.
+    `brief` replaces `turn` if there is little room: it names only one key, and only the node of a failure.
     """
 
     glyph: str
@@ -74,10 +74,11 @@ def status(
     """Return the status line of a thread at a moment.
 
     Args:
-        pausing: a pause was asked for and is not reached yet.
-        keys: the keys that the words name, by action: step, continue, decide, input, fork, extend, undo.
-            An empty one for "decide" says that a person is at it; "undo" takes back what is being sent.
-        waits_for: what the node in flight waits for before it can begin; briefly, what stands before a comma.
+        pausing: a pause was requested and has not taken effect yet.
+        keys: the keys to name, by action: step, continue, decide, input, fork, extend, undo. An empty
+            "decide" means that the person is already deciding; "undo" undoes what is being sent.
+        waits_for: what the running node waits for before it can start; the brief form is the part before a
+            comma.
     """
     progress = view.progress
     glyph, word, role = _badge(view, glyphs)
@@ -160,8 +161,8 @@ def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: 
     """Return the reason for a thread's status, for a status line or a sentence.
 
     Args:
-        ledger: what of it is at hand: it tells which breakpoint or termination condition that was.
-        width: of an error's message.
+        ledger: the available part of it, which names the breakpoint or termination condition.
+        width: the width of an error message.
     """
     if progress.status == "completed":
         if progress.reason != "termination":
@@ -259,7 +260,7 @@ def votes_words(request: Request) -> str:
 
 
 def deadline_words(deadline: int, now: int) -> str:
-    """How long a request may still be answered; both in microseconds since the epoch."""
+    """Return how long a request may still be answered; both times in microseconds since the epoch."""
     return f"expires in {duration(deadline - now)}" if deadline > now else "expired"
 
 
@@ -291,7 +292,7 @@ def _press(keys: Mapping[str, str], action: str, purpose: str) -> str:
 
 
 def retry_words(attempt: int, max_attempts: int, wait: float) -> str:
-    """What comes after a failed attempt, as "retry 2 of 4 in 8 s"; `wait` in seconds."""
+    """Return what follows a failed attempt, as "retry 2 of 4 in 8 s"; `wait` in seconds."""
     return f"retry {attempt + 1} of {max_attempts} in {round(wait, 1):g} s"
 
 
@@ -384,7 +385,7 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
         return reason
     if not error.node:
         return f"{_short(error.title)} — {keys['step']} or {keys['continue']} continues once it can"
-    return f"{_short(error.node)} — {ways}"  # the rows below say why
+    return f"{_short(error.node)} — {ways}"  # the rows below give the reason
 
 
 def _limit(progress: Progress) -> str:
@@ -403,7 +404,7 @@ def _limit(progress: Progress) -> str:
 
 
 def raised_limit(progress: Progress) -> str:
-    """The limit that was reached, twice as high, as `extend` takes it: "max_iterations=50"."""
+    """Return the reached limit, doubled, as `extend` takes it: "max_iterations=50"."""
     limits = progress.limits
     used = (
         ("max_cost_usd", progress.cost),

@@ -26,9 +26,9 @@ Mark = Literal["+", "≠", "=", "✎", " "]
 
 
 class ChannelRow(msgspec.Struct, frozen=True):
-    """A channel at a step: what the step did to it (`mark`, `word`) and its value on one line.
+    """A channel at a step: the step's effect on it (`mark`, `word`) and its value on one line.
 
-    `tainted`: it holds something from outside.
+    `tainted` means that it holds untrusted data.
     """
 
     name: str
@@ -43,12 +43,12 @@ class ChannelRow(msgspec.Struct, frozen=True):
 
 
 class StepView(msgspec.Struct, frozen=True):
-    """A step and everything the panes show of it; `checkpoint` is None before the first step.
+    """A step and everything that the panes show of it; `checkpoint` is None before the first step.
 
-    `calls` are the tools that its agents called, `failed_calls` those that failed attempts called.  `why` is
-    what the node says about it, as why the run goes on as it does; "" for nothing.  `agent_changes` is what
-    humans changed of the agents before the next step.  Of a step before the loaded ones, `visits` says how
-    often each node had run, None otherwise, and `following` is the checkpoint after it.
+    `calls` are the tools that its agents called, `failed_calls` those of failed attempts. `why` is the
+    node's own explanation, such as why the run continues; "" for none. `agent_changes` are changes that
+    people made to agents before the next step. For a step older than the loaded ones, `visits` counts how
+    often each node had run (otherwise None), and `following` is the checkpoint after it.
     """
 
     step: int
@@ -67,7 +67,7 @@ class StepView(msgspec.Struct, frozen=True):
 
 
 def head_step(view: RunView) -> StepView:
-    """The newest step."""
+    """Return the newest step."""
     head = view.head
     return _step_view(view, head, view.progress.head, view.values, view.head_updates)
 
@@ -80,7 +80,7 @@ def past_step(
     *,
     own: bool = True,
 ) -> StepView:
-    """Return a committed step, from the driver's data; `own` says that it is one of the view's thread."""
+    """Return a committed step from the driver's data; `own` means that it belongs to the view's thread."""
     step = _step_view(view, checkpoint, checkpoint.step, values, updates)
     return step if own else replace(step, agent_changes=())
 

@@ -17,7 +17,7 @@ UNTOLD: Final = "?"
 
 
 def strip(samples: Sequence[Sample], width: int) -> Line:
-    """Samples as one cell each, at most `width`, the newest last; null and what can't be told stand out."""
+    """Draw samples as cells, at most `width`, the newest last; null and unknown have glyphs of their own."""
     shown = _thinned(samples, width)
     values = [sample.value for sample in shown]
     amounts = [_amount(value) for value in values]

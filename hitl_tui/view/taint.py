@@ -19,7 +19,7 @@ Fact = tuple[str, tuple[str, ...], str]
 
 
 def composition_facts(node: NodeInfo) -> list[Fact]:
-    """Facts of few words, for a narrow pane: (name, values, role); texts are raw."""
+    """Return facts in few words for a narrow pane: (name, values, role); the texts are raw."""
     if node.kind == "subgraph":
         return [
             ("runs", (f"graph {node.graph.name}" if node.graph else "a graph",), "plain"),
@@ -35,7 +35,7 @@ def composition_facts(node: NodeInfo) -> list[Fact]:
 
 
 def contract_facts(node: NodeInfo) -> list[Fact]:
-    """What else is declared of a node, for a narrow and high pane: (name, values, role); texts are raw."""
+    """Return the other declared facts about a node, for a tall narrow pane: (name, values, role), raw."""
     tried = "once" if node.attempts == 1 else f"up to {node.attempts} times"
     takes = "no time limit" if node.timeout is None else f"{node.timeout:g} s at most"
     return [
@@ -47,11 +47,11 @@ def contract_facts(node: NodeInfo) -> list[Fact]:
 
 
 def composition_words(node: NodeInfo) -> list[tuple[str, str]]:
-    """The same in sentences, for a page: (name, words); texts are raw."""
+    """Return the facts as sentences for a page: (name, words); the texts are raw."""
     if node.kind == "node":
         return []
     if node.kind == "subgraph":
-        known = ("goes in", node.inputs), ("comes out", node.outputs)
+        known = ("inputs", node.inputs), ("outputs", node.outputs)
         pairs = [
             (name, ", ".join(f"{source} → {other}" for source, other in some) or "nothing")
             for name, some in known
@@ -65,7 +65,7 @@ def composition_words(node: NodeInfo) -> list[tuple[str, str]]:
     else:
         what = f"a parallel of {', '.join(member.name for member in node.members)}; {at_once}"
     fails = "one failure fails the node" if node.on_error == "fail" else "failures are recorded"
-    return [("is", what), ("is settled", f"{_JOINS.get(node.join, node.join)}; {fails}")]
+    return [("is", what), ("is complete", f"{_JOINS.get(node.join, node.join)}; {fails}")]
 
 
 _JOINS = {"all": "once all branches have ended", "first": "by the first branch that succeeds"}
@@ -89,7 +89,7 @@ def taint_remark(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Span,
 
 
 def taint_line(taint: Taint) -> Line:
-    """A tainted channel, what is in it and since when: `page  from web, since step 1 by fetch`."""
+    """Describe a tainted channel, its source and since when: `page from web, since step 1 by fetch`."""
     return (
         untrusted(taint.channel, "name", _SHORT),
         trusted("  from ", "dim"),
@@ -100,14 +100,14 @@ def taint_line(taint: Taint) -> Line:
 
 
 def taint_warning(event: TaintRead) -> str:
-    """As `send may read untrusted data: page  from web, since step 1 by fetch`."""
+    """Return `send may read untrusted data: page from web, since step 1 by fetch`."""
     lines = [plain_text(taint_line(taint)) for taint in event.tainted]
     node = plain_text((untrusted(event.node, "node", _SHORT),))
     return f"{node} may read untrusted data: {'; '.join(lines)}"
 
 
 def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
-    """What a policy's question is about: the tainted channels that a node would read."""
+    """Return the tainted channels that a node would read, for a policy's question."""
     lines: list[Line] = [(untrusted(str(payload.get("node")), "node", _SHORT), trusted(" would read:"))]
     for tainted in payload.get("channels") or ():
         taint = Taint(tainted["channel"], tainted["since"], tainted["by"], tuple(tainted["sources"]))
@@ -132,13 +132,13 @@ def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
 def contract_of(
     node: NodeInfo, done: Checkpoint | None = None, updates: Sequence[AppliedUpdate] = ()
 ) -> tuple[Line, ...]:
-    """The contract of a node below a blank row and its name; for `done` see `contract_lines`."""
+    """Return the contract of a node below a blank row and its name; `done` as for `contract_lines`."""
     head = (trusted("── contract of ", "dim"), untrusted(node.name, "node"))
     return ((), head, *contract_lines(node, done, updates))
 
 
 def contracts(nodes: Iterable[NodeInfo], room: int) -> tuple[Line, ...]:
-    """What these nodes may read and write, as many of them as there is room for."""
+    """Return what these nodes may read and write, for as many nodes as there is room for."""
     rows: list[Line] = []
     for node in nodes:
         told = contract_of(node)
@@ -148,7 +148,9 @@ def contracts(nodes: Iterable[NodeInfo], room: int) -> tuple[Line, ...]:
 
 
 def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> list[Line]:
-    """What a node may read and write, its policies, and what it did in a step of its own.
+    """Return what a node may read and write, its policies, and what it did in a step of its own.
+
+    `done` is that step, if the node made the shown one.
 
     Args:
         done: the step, where the node made the one that is shown.

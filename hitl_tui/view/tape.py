@@ -1,4 +1,4 @@
-"""A tape as a presentation: what the audience reads, and what its keys do; see `stage.Performance`."""
+"""A tape as a presentation: the audience's text and its keys; see `stage.Performance`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINE = 200
 
 
 class TapeShow:
-    """Plays a tape; once it was left into a fork, that is stepped."""
+    """Plays a tape; after the viewer forks it, steps the live fork."""
 
     def __init__(self, tape: PlayedThread, name: str) -> None:
         self.tempo = tape.tempo
@@ -31,16 +31,16 @@ class TapeShow:
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The title of the tape."""
         return f"tape of {self._name}"
 
     @property
     def place(self) -> str:
-        """As "step 3 of 6"."""
+        """The position, as "step 3 of 6"."""
         return f"step {self._tape.at} of {self._tape.last}"
 
     def caption(self, view: RunView) -> Caption:
-        """Who decided what since the newest step of a node; nothing of a live fork."""
+        """Who decided what since the newest step of a node; nothing for a live fork."""
         if view.thread_id != self._tape.thread_id:
             return Caption()
         newest = next((entry for entry in reversed(view.ledger) if entry.kind in _TOLD), None)
@@ -50,7 +50,7 @@ class TapeShow:
         return Caption(_who(newest), newest.note or "")
 
     def arrive(self, view: RunView) -> StopTable | None:
-        """A tape has no stops."""
+        """Return False: a tape has no stops."""
         return None
 
     async def go_on(self, driver: Driver, last_event: Callable[[], int]) -> None:
@@ -65,7 +65,7 @@ class TapeShow:
         await driver.ended(since)
 
     async def restart(self) -> Driver:
-        """From the first step."""
+        """Go to the first step."""
         self.tempo.held = False
         await self._tape.rewind()
         return self._tape
@@ -74,7 +74,7 @@ class TapeShow:
         """Do nothing: no other terminal follows a tape."""
 
     def end(self) -> None:
-        """Nobody follows it."""
+        """Do nothing: no other terminal follows a tape."""
 
 
 def _who(entry: LedgerEntry) -> str:

@@ -1,4 +1,4 @@
-"""The terms of a request, as its card says them: who may answer, how many must agree, and until when."""
+"""Describes the terms of a request for its card: who may answer, how many must agree, and until when."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _ANSWER = 60
 
 
 def not_yours(request: Request, person: str) -> str:
-    """Why a person may not answer a request, "" if they may as far as its reviewers and votes tell.
+    """Return why a person may not answer a request; "" if its reviewers and votes allow it.
 
-    Args:
-        person: "" for nobody in particular.
+    An empty `person` means nobody in particular, who is never refused.
     """
     if not person:
         return ""
@@ -28,7 +27,9 @@ def not_yours(request: Request, person: str) -> str:
 
 
 def term_lines(request: Request, reader: str) -> Iterator[Line]:
-    """The terms that a person must know before they answer; nothing for a request that anybody may answer.
+    """Yield the terms that a person must know before they answer; nothing if anybody may answer at any time.
+
+    `reader` is the person who reads them.
 
     Args:
         reader: who reads them.
@@ -48,7 +49,7 @@ def term_lines(request: Request, reader: str) -> Iterator[Line]:
 
 
 def _then(request: Request) -> str:
-    """What becomes of a request at its deadline."""
+    """Return what happens to a request at its deadline."""
     answer = request.on_timeout
     if answer is None:
         return "then the thread fails"
@@ -59,6 +60,6 @@ def _then(request: Request) -> str:
 
 
 def _either(names: Sequence[str]) -> str:
-    """Names, as in "ann, bob or cy"."""
+    """Join names, as in "ann, bob or cy"."""
     *first, last = (sanitise_line(name, _NAME) for name in names)
     return f"{', '.join(first)} or {last}" if first else last

@@ -1,4 +1,4 @@
-"""The rows of a list of threads, and what is inside each."""
+"""The rows of a list of threads, with the threads inside each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from hitl_tui.engine.log.threads import ThreadSummary
 
 
 class ThreadRow(NamedTuple):
-    """A thread in the list of threads, or the note that more are to be loaded.
+    """A thread in the list, or a note that more can be loaded.
 
     Attributes:
-        depth: how many threads it is below.
-        opened: whether what ran inside it is shown below it.
-        left: 0 for the thread's own row; else the row stands for so many threads inside it that are yet to
-            be fetched.
+        depth: how many threads contain it.
+        opened: whether the threads inside it are shown below it.
+        left: 0 for the thread's own row; else how many threads inside it are still to be fetched.
     """
 
     thread: ThreadSummary
@@ -30,7 +29,7 @@ class ThreadRow(NamedTuple):
 
 
 class ThreadRows:
-    """Threads as far as they were fetched, and which of them are open; `whole` once all at the top were."""
+    """The fetched threads, and which of them are open; `whole` means that all at the top are fetched."""
 
     def __init__(self, top: Sequence[ThreadSummary] = (), *, whole: bool = True) -> None:
         self.top = tuple(top)
@@ -50,17 +49,17 @@ class ThreadRows:
         return self._inside.get(name, ())
 
     def open(self, name: str, threads: Sequence[ThreadSummary]) -> None:
-        """Show threads inside another, behind those that are shown already."""
+        """Show threads inside another, below those that are already shown."""
         self._inside[name] = (*self._inside.get(name, ()), *threads)
         self._make()
 
     def close(self, name: str) -> None:
-        """Hide what is inside a thread."""
+        """Hide the threads inside a thread."""
         self._inside.pop(name, None)
         self._make()
 
     def outer(self, row: int) -> int | None:
-        """The row of the thread that the one on a row ran inside; None at the top."""
+        """Return the row of the thread that contains the one on a row; None at the top."""
         depth = self.rows[row].depth
         above = (at for at in range(row - 1, -1, -1) if self.rows[at].depth < depth)
         return next(above, None)

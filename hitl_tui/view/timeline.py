@@ -1,4 +1,4 @@
-"""The checkpoint timeline: a thread's family as a tree, each fork below the line it branches off from."""
+"""The timeline of checkpoints: a thread's family as a tree, each fork below the line it branches off from."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Direction = Literal["left", "right", "up", "down"]
 
 
 class ThreadLine(msgspec.Struct, frozen=True):
-    """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
+    """One line: the steps `start` to `head` of a thread, branching off line `parent` at step `start - 1`.
 
-    `sources` are where its checkpoints are looked up, each up to a step.  `voted`: whoever looks has given
-    their vote on all that waits in it.  `answered`: by step, who answered what its node asked inside.
+    `sources` hold its checkpoints, each up to a step. `voted` says that the viewer has voted on all its
+    requests. `answered` says, by step, who answered what its node asked.
     """
 
     thread_id: str
@@ -46,7 +46,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
         return self.start <= step <= self.head
 
     def find(self, step: int) -> Checkpoint | None:
-        """The checkpoint of a step of this line, None where it isn't loaded."""
+        """Return the checkpoint of a step of this line, None if it isn't loaded."""
         if not self.covers(step):
             return None
         candidates = (find_step(checkpoints, step) for last, checkpoints in self.sources if step <= last)
@@ -54,11 +54,11 @@ class ThreadLine(msgspec.Struct, frozen=True):
 
 
 class ThreadLines(msgspec.Struct, frozen=True):
-    """All lines of a family in drawing order, the oldest ancestor's first, and which has a thread's steps.
+    """All lines of a family in drawing order, the oldest ancestor's first, and the line of each step.
 
     Args:
         open: the line of the open thread.
-        shared: by the line of an ancestor, its last step that the open thread has, too.
+        shared: by the line of an ancestor, the last step that the open thread shares with it.
     """
 
     branches: tuple[ThreadLine, ...]
@@ -67,7 +67,7 @@ class ThreadLines(msgspec.Struct, frozen=True):
     shared: Mapping[int, int]
 
     def home(self, place: Place) -> tuple[int, int]:
-        """The line and step at which a place is shown; the nearest one where it is none."""
+        """Return the line and step at which a place is shown; the nearest one if it has none."""
         thread_id, step = place
         line = self.index.get(thread_id, self.open)
         while line and step < self.branches[line].start:
@@ -76,11 +76,11 @@ class ThreadLines(msgspec.Struct, frozen=True):
         return line, min(max(step, branch.start), max(branch.head, branch.start))
 
     def place(self, line: int, step: int) -> Place:
-        """What a step of a line is called: one that the open thread has is its own."""
+        """Return the place of a step of a line; a shared step belongs to the open thread."""
         return self.branches[self.open if self.shares(line, step) else line].thread_id, step
 
     def shares(self, line: int, step: int) -> bool:
-        """Whether a step of an ancestor is one of the open thread, too."""
+        """Whether a step of an ancestor is also one of the open thread."""
         return step <= self.shared.get(line, -1)
 
 
@@ -88,13 +88,13 @@ def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> Thr
     """Return the lines of the open thread and its relatives, each below the one it was forked from.
 
     Args:
-        me: who looks.
+        me: the viewer.
     """
     relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
     leaves = _ancestors(view, relatives)
     root = next(reversed(leaves), view.thread_id)
     starts = {name: relative.fork_step + 1 for name, relative in relatives.items()}
-    # A fork that has run nothing yet stands at the step that it begins behind.
+    # A fork that has run nothing yet has the position of the step that it begins after.
     starts[view.thread_id] = max(min(view.fork_step + 1, view.progress.head), 0)
     starts[root] = 0
     parents = {name: relative.parent or "" for name, relative in relatives.items()}
@@ -102,7 +102,7 @@ def family_lines(view: RunView, family: Sequence[Relative], me: str = "") -> Thr
     children: dict[str, list[str]] = {}
     for name in parents.keys() - {root}:
         parent = parents[name]
-        # One that was forked from a step which its parent shares goes off the line that has it.
+        # A fork from a step that its parent shares branches off the line that has that step.
         while parent in starts and starts[name] <= starts[parent] and parent != root:
             parent = parents[parent]
         children.setdefault(parent, []).append(name)
@@ -140,7 +140,7 @@ def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, in
 
 def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
     progress = view.progress
-    # Where no node is to blame, as when the store went away, none is named.
+    # If no node is to blame, as when the store is unavailable, none is named.
     at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
     return ThreadLine(
         thread_id=view.thread_id,
@@ -157,7 +157,7 @@ def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
 
 
 def _answered_inside(ledger: Sequence[LedgerEntry]) -> Mapping[int, str]:
-    """Return by step who answered the requests that its node made."""
+    """Return by step who answered the requests made by its node."""
     inside = {
         entry.request_id
         for entry in ledger
@@ -224,7 +224,7 @@ class StepCell(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """The cells it takes, a blank between its parts."""
+        """The cells it takes, with a blank between its parts."""
         return sum(1 + cells(part) for part in (self.glyph, self.label, self.tail) if part) - 1
 
 
@@ -303,7 +303,7 @@ _LINES: Final = 64
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Cells x0 (included) to x1 (not) of a row that stand for a step."""
+    """Cells x0 (included) to x1 (excluded) of a row that belong to a step."""
 
     row: int
     x0: int
@@ -312,7 +312,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class TimelineLayout(msgspec.Struct, frozen=True):
-    """Rows to draw (the first carries the step numbers) and where each step is in them.
+    """Rows to draw (the first has the step numbers) and the place of each step in them.
 
     `hidden` counts the lines of the family that don't reach into the shown steps.
     """
@@ -324,7 +324,7 @@ class TimelineLayout(msgspec.Struct, frozen=True):
     hidden: int
 
     def at(self, row: int, x: int) -> Place | None:
-        """The step under a cell, for the mouse."""
+        """Return the step under a cell, for the mouse."""
         return next((hit.place for hit in self.hits if hit.row == row and hit.x0 <= x < hit.x1), None)
 
 
@@ -338,10 +338,9 @@ def layout(
     me: str = "",
     whole: bool = False,
 ) -> TimelineLayout:
-    """Lay out the steps around the selected one (None: the head) in `width` cells, for whoever looks.
+    """Lay out the steps around the selected one (None: the head) in `width` cells.
 
-    Args:
-        whole: lines that don't reach into the shown steps have a row, too, which says where they part.
+    With `whole`, lines outside the shown steps also have a row, which says where they branch off.
     """
     lines = family_lines(view, family, me)
     newest = lines.open, view.progress.head
@@ -372,7 +371,7 @@ class _Drawing:
         self.cells: dict[tuple[int, int], StepCell] = {}
         self.hits: dict[tuple[int, int], Hit] = {}
         longest = max(cells(_name(branch)) for branch in lines.branches[:_LINES])
-        # The room for thread names at the right; where it is narrow they take what is left over.
+        # The room for thread names at the right; on narrow screens they take what is left.
         self.names = longest + _BEFORE_NAME if width >= _NAMES_FROM else 0
         self.edge = width - self.names
         self.margin = 0
@@ -400,7 +399,7 @@ class _Drawing:
         return self.cells[key]
 
     def _columns(self, chosen: int, room: int) -> dict[int, int]:
-        """The widths of as many columns around the chosen step as there is room for."""
+        """Return the widths of as many columns around the selected step as there is room for."""
         columns = {chosen: self._width(chosen)}
         left = room + _GAP - columns[chosen]
         sides = [(chosen, -1), (chosen, 1)]
@@ -420,7 +419,7 @@ class _Drawing:
         return max(*widths, len(str(step)), 1) + _GAP
 
     def _visible(self, chosen: int, whole: bool) -> list[int]:
-        """The lines that reach into the shown steps, or all: the first ones, and the chosen one always."""
+        """Return the lines that reach into the shown steps, or all; the selected one is always included."""
         shown = [line for line in range(len(self.lines.branches)) if whole or self._reaches(line)]
         return [line for at, line in enumerate(shown) if at < _LINES or line in (chosen, self.lines.open)]
 
@@ -433,7 +432,7 @@ class _Drawing:
         return branch.start <= self.final and branch.head >= self.first
 
     def draw(self, chosen: int | None) -> None:
-        """Put everything on the canvas; the number of the step that is travelled to stands in brackets."""
+        """Draw everything on the canvas; the step that is being moved to has its number in brackets."""
         self._draw_numbers(chosen)
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
@@ -467,12 +466,12 @@ class _Drawing:
         used = self.canvas.end(row)
         room = self.canvas.width - used - _BEFORE_NAME
         if room >= min(cells(name), _SHORTEST_NAME):
-            # The ends of names tell forks apart.
+            # The ends of names distinguish forks.
             shown = cut_middle(name, room, self.glyphs.ellipsis)
             self.canvas.put(row, self.canvas.width - cells(shown), shown, role)
 
     def _draw_way(self, line: int, row: int, branch: ThreadLine) -> None:
-        """What leads to a line's first shown step: from before the window, or from where it goes off."""
+        """Draw what leads to a line's first shown step: from before the window, or from its branch point."""
         if branch.start < self.first or (line and branch.start == self.first):
             self._fill(row, 0, self.margin)
         elif line:
@@ -480,7 +479,7 @@ class _Drawing:
             self._fill(row, joint + 1, self.x[branch.start])
 
     def _draw_elsewhere(self, line: int, row: int, branch: ThreadLine) -> None:
-        """A line before or behind the shown steps: where it parts from another one, and how far it goes."""
+        """Draw a line outside the shown steps: where it branches off, and how far it goes."""
         parts = f"differs after {branch.start - 1:,}, " if line else ""
         words = f"{parts}ends at {branch.head:,}"
         if branch.head < self.first:
@@ -521,7 +520,7 @@ class _Drawing:
                 self._put(between, x, self.glyphs.down, "dim")
 
     def _starts_at(self, row: int, other: ThreadLine) -> bool:
-        """True if the line in that row goes off where the other one does."""
+        """Whether the line in a row branches off where the other one does."""
         line = next(line for line, at in self.rows.items() if at == row)
         branch = self.lines.branches[line]
         return branch.parent == other.parent and branch.start == other.start

@@ -1,4 +1,4 @@
-"""Describes what happens in a thread as plain lines for screen readers: no boxes, no spinners."""
+"""Describes the events of a thread as plain lines for screen readers: no boxes, no spinners."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def inside_lines(event: ev.Event) -> list[str]:
 
 
 def branch_lines(point: Checkpoint) -> list[str]:
-    """What became of the branches of a step: how many of a kind, and why those failed that did."""
+    """Return the outcome of a step's branches: how many of each kind, and why some failed."""
     if not point.branches:
         return []
     threads = [branch for branch in point.branches if branch.thread]
@@ -63,7 +63,9 @@ def branch_lines(point: Checkpoint) -> list[str]:
 
 
 def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
-    """What is kept of a node with branches, or of a subgraph, at which a thread was put down.
+    """Return what is kept of a node with branches, or a subgraph, at which a thread was suspended.
+
+    `opens` says whether plain text mode has commands to enter it.
 
     Args:
         opens: whether there are commands in lines, by which one gets in.
@@ -80,7 +82,7 @@ def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> li
 
 
 def failed_at(progress: ev.Progress) -> list[str]:
-    """Where a thread that stands failed has failed: the frames of its code; nothing for any other."""
+    """Return the frames where a stopped thread failed; nothing for any other thread."""
     if progress.status != "failed" or progress.error is None or not progress.error.frames:
         return []
     from hitl_tui.view.frames import frame_lines
@@ -90,7 +92,7 @@ def failed_at(progress: ev.Progress) -> list[str]:
 
 
 def running_at(node: str, frames: Sequence[Frame]) -> list[str]:
-    """Where a node that runs is now."""
+    """Return the place inside a running node."""
     from hitl_tui.view.frames import frame_lines
 
     return [f"{name(node)} is at:", *spans(frame_lines(frames, glyphs=ASCII), _FRAMES)]
@@ -135,7 +137,7 @@ def event_lines(event: ev.Event) -> list[str]:
             again = retry_words(event.attempt, event.max_attempts, event.wait)
             return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
         case ev.BreakpointHit() if event.line:
-            return [f"{name(event.node)} tells:", *content([event.line], 10)]
+            return [f"{name(event.node)} logs:", *content([event.line], 10)]
         case ev.AttemptFailed():
             from hitl_tui.view.frames import frame_lines
 
@@ -200,7 +202,7 @@ class NodeText:
         return lines
 
     def _rest(self) -> list[str]:
-        """The lines that have no end yet."""
+        """Return the lines that have no end yet."""
         rest = [line for writer, lines in self._open.items() for line in self._told(writer, lines.rest())]
         self._open.clear()
         return rest
@@ -218,7 +220,9 @@ class NodeText:
 def step_lines(
     checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate], *, live: bool = False
 ) -> list[str]:
-    """A step that is committed: who made it, what it cost and what it changed.
+    """Describe a committed step: who made it, what it cost and what it changed.
+
+    `live` says that it was followed as it ran, so its tool calls were already printed.
 
     Args:
         live: it was followed as it ran, so that its calls of tools have been told.
@@ -255,7 +259,7 @@ def step_lines(
 
 
 def stream_lines(checkpoint: Checkpoint) -> list[str]:
-    """What a step printed and streamed, as far as it is kept; nothing where that is nothing."""
+    """Return what a step printed and streamed, as far as recorded; nothing if it has no output."""
     from hitl_tui.view.run_view import past_stream
 
     text = past_stream(checkpoint).text.rstrip("\n")

@@ -1,4 +1,4 @@
-"""A value as lines, each made when it is asked for: fifty thousand items cost what is on screen."""
+"""Shows a value as lines, each computed on access: of fifty thousand items only those on screen cost time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
-    """A value as sanitised lines, each made when it is asked for: `len(lines)` and `lines[i]`.
+    """Return a value as sanitised lines, each computed on access: `len(lines)` and `lines[i]`.
 
-    As "text" a text is itself, anything else is `laid_out`; as "json" it is pretty JSON.
+    As "text", a text is shown as it is and anything else as `laid_out`; as "json" it is pretty JSON.
     """
     if value is PRIVATE:
         return (PRIVATE_TEXT,)
@@ -38,11 +38,11 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
 
 _JSON_LINE: Final = re.compile(r'(\s*)("(?:[^"\\]|\\.)*"(?=: ))?(: )?(.*?)(,?)', re.DOTALL)
 _COLOURED: Final = 2_000
-"""Characters of a line that is looked at."""
+"""Most characters of a line that is coloured."""
 
 
 def json_spans(line: str) -> Line:
-    """A line of pretty JSON with the roles of its key and its value; a long one is left as it is."""
+    """Return a line of pretty JSON with the roles of its key and value; a long one stays plain."""
     match = _JSON_LINE.fullmatch(line) if len(line) <= _COLOURED else None
     if match is None:
         return (Span(line),)
@@ -59,10 +59,10 @@ def json_spans(line: str) -> Line:
 
 
 def read_lines(value: Any, like: Sequence[str] = ()) -> tuple[Sequence[str], Sequence[str]]:
-    """The lines of the text view, and what stands before each; a list of texts has its items numbered.
+    """Return the lines of the text view, and what precedes each; the items of a list of texts are numbered.
 
     Args:
-        like: those of another value: what both share is not counted again.
+        like: lines of another value; parts that both share are not counted again.
     """
     if not (
         isinstance(value, list) and 0 < len(value) <= _ITEMS and all(isinstance(item, str) for item in value)
@@ -81,10 +81,10 @@ def read_lines(value: Any, like: Sequence[str] = ()) -> tuple[Sequence[str], Seq
 
 
 def laid_out(value: Any, like: JsonLines | None = None) -> JsonLines:
-    """Pretty JSON whose texts keep their line breaks, so that they can be read and compared line by line.
+    """Return pretty JSON whose texts keep their line breaks, to be read and compared line by line.
 
     Args:
-        like: another value laid out: the lines of what both share are not counted again.
+        like: another value laid out; parts that both share are not counted again.
     """
     return JsonLines(value, breaks=True, like=like if like and like.starts else None)
 
@@ -123,13 +123,16 @@ class _TextLines(_Lines):
 
 
 class JsonLines(_Lines):
-    """Pretty JSON.  A container knows where each child begins, and lays a child out when it is reached.
+    """Pretty JSON.
 
-    With `breaks` a text of several lines takes as many, each after the first below its opening quote.
+    A container knows the line on which each child begins, and lays a child out when it is reached. With
+    `breaks`, a text with several lines takes as many lines; those after the first are aligned below its
+    opening quote.
 
     Attributes:
-        value: what is laid out.
-        starts: the line on which each child of a container begins, and its last line; [] for what takes one.
+        value: the value that is laid out.
+        starts: the line on which each child of a container begins, and its last line; [] for a value on one
+            line.
     """
 
     def __init__(
@@ -161,7 +164,7 @@ class JsonLines(_Lines):
         self._count = self.starts[-1] + 1 if self.starts else max(len(self._parts), 1)
 
     def _counts(self) -> dict[int, int]:
-        """How many lines each child takes, by which object it is."""
+        """Return how many lines each child takes, by the child's identity."""
         children = self.value if self._keys is None else self.value.values()
         ends = zip(self.starts, self.starts[1:], strict=False)
         return {id(child): end - start for child, (start, end) in zip(children, ends, strict=True)}
@@ -180,7 +183,7 @@ class JsonLines(_Lines):
         return self.child(index).line(at - self.starts[index])
 
     def _part(self, at: int) -> str:
-        """A line of a text; the quotes are around all of it."""
+        """Return a line of a text; quotes surround the whole text."""
         words = _text(self._parts[at])
         if at == 0:
             return self._label + words[:-1]
@@ -188,7 +191,7 @@ class JsonLines(_Lines):
         return words + self._comma if at == self._count - 1 else words[:-1]
 
     def child(self, index: int) -> JsonLines:
-        """The child of that number; the newest is kept, for lines are mostly asked for in order."""
+        """Return the child at an index; the newest is cached, as lines are mostly read in order."""
         if self._child is None or self._child[0] != index:
             key = None if self._keys is None else self._keys[index]
             child = self.value[index if key is None else key]
@@ -198,7 +201,7 @@ class JsonLines(_Lines):
         return self._child[1]
 
     def part(self, at: int) -> ValuePart:
-        """What a line shows: a scalar, or the container that it opens or closes."""
+        """Return what a line shows: a scalar, or the container that it opens or closes."""
         if not self.starts or at in (0, self._count - 1):
             return ValuePart("", self.value, 0, self._count - 1)
         index = bisect_right(self.starts, at) - 1
@@ -208,7 +211,7 @@ class JsonLines(_Lines):
         return ValuePart(step + part.path, part.value, start + part.first, start + part.last)
 
     def around(self, at: int) -> ValuePart:
-        """The container that a line opens or closes, or in which it stands."""
+        """Return the container that a line opens or closes, or that contains it."""
         part = self.part(at)
         return part if _is_open(part.value, 0) and part.last > part.first else self._holding(at)
 
@@ -221,7 +224,7 @@ class JsonLines(_Lines):
         return ValuePart("", part.value, start + part.first, start + part.last)
 
     def line_of(self, path: str) -> int | None:
-        """The line in which the part of a path begins, as `[1].worker`; None where there is no such part."""
+        """Return the line where the part at a path (such as `[1].worker`) begins; None for no such part."""
         if not path:
             return 0
         children = len(self.starts) - 1
@@ -241,7 +244,7 @@ class JsonLines(_Lines):
         return None
 
     def parts(self) -> list[tuple[int, int]]:
-        """The first and the last line of each container in this one; of itself where it holds none."""
+        """Return the first and last lines of the containers in this one; its own if it contains none."""
         children = self.value if self._keys is None else self.value.values()
         lines = zip(children, self.starts, self.starts[1:], strict=False)
         spans = [(first, after - 1) for child, first, after in lines if _is_open(child, self._depth + 1)]
@@ -252,11 +255,11 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 class ValuePart(msgspec.Struct, frozen=True):
-    """A part of a value that is laid out.
+    """A part of a laid-out value.
 
     Args:
-        path: the way to it from the whole, as `[1].worker`; "" for the whole.
-        first, last: the lines it takes.
+        path: its path from the whole value, as `[1].worker`; "" for the whole.
+        first, last: its lines.
     """
 
     path: str
@@ -266,9 +269,9 @@ class ValuePart(msgspec.Struct, frozen=True):
 
 
 class FoldedLines(_Lines):
-    """JSON of which some containers take a line, as `"plan": {… 12 keys},`.
+    """JSON in which some containers are folded to one line, as `"plan": {… 12 keys},`.
 
-    A fold costs what there are folds, not what there are lines.
+    The cost depends on the number of folds, not of lines.
 
     Attributes:
         whole: all lines.
@@ -287,22 +290,22 @@ class FoldedLines(_Lines):
 
     @property
     def folded(self) -> bool:
-        """Whether anything is."""
+        """Whether any container is folded."""
         return bool(self._folds)
 
     def number(self, at: int) -> int:
-        """The number that a line has among all lines."""
+        """Return the number of a shown line among all lines."""
         return at + self._hidden[bisect_left(self._at, at)]
 
     def place(self, number: int) -> int:
-        """Where one of all lines stands; a hidden one, where what hides it does."""
+        """Return the shown line of any line; for a hidden one, that of the fold that hides it."""
         index = bisect_right(self._folds, number, key=lambda fold: fold[0])
         if index and number <= self._folds[index - 1][1]:
             return self._at[index - 1]
         return number - self._hidden[index]
 
     def part(self, at: int) -> ValuePart:
-        """What a line shows."""
+        """Return what a shown line shows."""
         return self.whole.part(self.number(at))
 
     def line(self, at: int) -> str:
@@ -326,7 +329,7 @@ class FoldedLines(_Lines):
         return (fold for fold in self._folds if not part.first <= fold[0] <= part.last)
 
     def unfold(self, number: int) -> bool:
-        """Show one of all lines that a fold hides or shows; False where none does."""
+        """Show one of all lines if a fold hides it; returns whether one did."""
         index = bisect_right(self._folds, number, key=lambda fold: fold[0]) - 1
         if index < 0 or number > self._folds[index][1]:
             return False
@@ -334,13 +337,13 @@ class FoldedLines(_Lines):
         return True
 
     def turn_all(self) -> None:
-        """Unfold everything where something is folded, else fold each part of the whole."""
+        """Unfold everything if anything is folded, else fold each part of the whole."""
         self._settle([] if self._folds else self.whole.parts())
 
 
 def _is_open(value: Any, depth: int) -> bool:
-    """True for what is laid out over several lines: containers with something in them."""
-    # Most of a large value are scalars, and to know that an object is no Mapping takes long.
+    """Whether a value takes several lines: a container that isn't empty."""
+    # Most parts of a large value are scalars, and checking an object against Mapping is slow.
     if type(value) in _SCALARS:
         return False
     return isinstance(value, (dict, list, tuple, Mapping)) and len(value) > 0 and depth < _DEPTH

@@ -30,34 +30,34 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 T = TypeVar("T")
 READ: Final = 78
-"""Cells of a row of prose."""
+"""Width of a row of prose in cells."""
 _INLINE_LIMIT: Final = 20_000
 _NAME: Final = 24
 _BLAME_VERSIONS: Final = 50
 _SHORT: Final = 40
-"""Characters of a value that the table of channels shows whole."""
+"""Most characters of a value that the table of channels shows whole."""
 _LEAST: Final = 4
-"""Rows that are worth beginning another value in."""
+"""Fewest rows in which another value is shown."""
 _READ_ROWS: Final = 4
-"""Rows of a value that a node is about to read."""
+"""Most rows of a value that a node is about to read."""
 _DEFAULT: Final = 40
 _WORDS: Final = 400
-"""Characters of what is said of a channel."""
+"""Most characters of a channel's description."""
 _VERSION: Final = 120
-"""Cells of a version's value."""
+"""Width of a version's value in cells."""
 
 
 class ValueText(msgspec.Struct, frozen=True):
-    """Lines of a value, as they became from its last version where there is a `revision`.
+    """Lines of a value; with `revision`, they show the changes since its last version.
 
     Args:
-        gutter: what stands before each line; () for nothing.
-        note: what stands below them.
-        prose: a text, which is set no wider than one reads with ease.
-        heads: what the two versions of a revision are called, where they stand side by side.
-        since: the version it is compared with, where that is not the last one before it.
-        rich: the same lines with the roles of their words, where they have any.
-        whole: the value itself where it is a text, of two versions the newer one.
+        gutter: what precedes each line; () for nothing.
+        note: a note below them.
+        prose: whether it is a text, which is shown no wider than is easy to read.
+        heads: the titles of the two versions of a revision, shown side by side.
+        since: the version it is compared with, if not the previous one.
+        rich: the same lines with the roles of their words, if they have any.
+        whole: the value itself if it is a text; of two versions the newer one.
     """
 
     channel: str
@@ -79,11 +79,11 @@ def lines_text(lines: Sequence[Line], mode: Mode) -> ValueText:
 
 
 async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str, back: int = 0) -> ValueText:
-    """The value of a channel at the shown step; heavy work is done in a thread.
+    """Return the value of a channel at the shown step; heavy work is done in a thread.
 
     Args:
-        back: with how many versions before its last one a difference is made.
-        reveal: what to press to see a private value.
+        back: the number of versions before the previous one to compare with.
+        reveal: the key that reveals a private value.
     """
     step = session.step_view
     value = step.values.get(channel)
@@ -168,7 +168,7 @@ def _written(versions: Versions) -> Line:
 
 
 async def version_lines(session: ViewSession, channel: str, limit: int) -> tuple[Line, ...]:
-    """A channel's versions up to the shown step, newest first, a line each; () where there is one at most."""
+    """Return a channel's versions up to the shown step, newest first, a line each; () for fewer than two."""
     fetched = await session.versions(channel, session.step_view.step, limit)
     if len(fetched.found) < 2 or any(kind(value) == "private" for _, _, value in fetched.found):
         return ()
@@ -188,7 +188,7 @@ def read_values(step: StepView, reads: Sequence[str], width: int) -> tuple[Line,
 
 
 def declared_lines(graph: GraphInfo, width: int) -> tuple[Line, ...]:
-    """What the channels of a graph are for, and which nodes write and read them."""
+    """Describe the channels of a graph: what each is for, and which nodes write and read it."""
     rows: list[Line] = [(), (trusted("── the channels as declared", "dim"),)]
     for channel in graph.channels:
         begins = "private" if channel.visibility == "private" else inline(channel.default, _DEFAULT)
@@ -215,7 +215,7 @@ def _touched(graph: GraphInfo, channel: str) -> str:
 
 
 def other_values(step: StepView, channel: str, width: int, room: int) -> tuple[Line, ...]:
-    """Values of other channels that their row does not hold, each below a rule, as far as there is room."""
+    """Return values of other channels that their rows cut, each below a rule, as far as there is room."""
     rows: list[Line] = []
     for row in step.rows:
         value = step.values.get(row.name)
@@ -245,7 +245,7 @@ def _version_line(step: int, who: str, value: Any, room: int) -> Line:
 
 
 async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
-    """What is made of values; in a thread where they are large, and once for the same ones."""
+    """Compute a result from values: in a thread for large values, and once for the same ones."""
     if not any(isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT for value in of):
         return make()
     result: T | None = session.made.find(what, of)
@@ -256,7 +256,7 @@ async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: C
 
 
 class EditText(msgspec.Struct, frozen=True):
-    """The text to begin with; `as_json` says how to read it back, `why` why it is not plain."""
+    """The initial text; `as_json` says how to read it back, `why` why it is not shown as text."""
 
     text: str
     as_json: bool
@@ -266,8 +266,8 @@ class EditText(msgspec.Struct, frozen=True):
 def draft_of(value: Any, channel_type: str) -> EditText:
     """Return the text to edit for a value: a text as it is, anything else as JSON.
 
-    A text with characters that could steer a terminal is edited as JSON too, where they are escaped.
-    What is private is not shown here either: one writes a new value.
+    A text with characters that could control a terminal is also edited as JSON, which escapes them. A
+    private value is not shown here either: the person writes a new one.
     """
     if value is PRIVATE:
         if channel_type in {"text", ""}:
@@ -286,5 +286,5 @@ def draft_of(value: Any, channel_type: str) -> EditText:
 
 
 def read_draft(text: str, *, as_json: bool) -> Any:
-    """The value a text stands for; raises `NotJson`."""
+    """Return the value of an edited text; raises `NotJson`."""
     return read_json(text) if as_json else text

@@ -1,4 +1,4 @@
-"""Watches: expressions that are kept for a graph and told at every step, with how they went."""
+"""Watches: expressions that are kept for a graph and shown at every step with their history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hitl_tui.view.step_view import StepView
 from hitl_tui.view.strips import strip
 
 MOST: Final = 20
-"""Watches of a graph."""
+"""Most watches of a graph."""
 _NAME, _VALUE, _NARROWEST = 28, 24, 8
 
 Kept = dict[str, tuple[str, ...]]
@@ -63,10 +63,10 @@ def _same(expression: Expression, before: Mapping[str, Any], value: Any) -> bool
 
 
 def watch_line(shown: WatchedValue, samples: Sequence[Sample], columns: tuple[int, int], width: int) -> Line:
-    """A row: how it changed, the expression, its value, its strip over the run.
+    """Return a row: whether it changed, the expression, its value, its history as a strip.
 
     Args:
-        columns: cells of the expression and of the value; see `watch_columns`.
+        columns: the width of the expression and of the value; see `watch_columns`.
     """
     names, values = columns
     mark = trusted(f"{shown.mark} ", "warning")
@@ -98,7 +98,7 @@ def _value(value: Any, room: int) -> Line:
 
 
 def read_watches(file: Path) -> Kept:
-    """The watches of each graph, by its name; none where the file can't be read."""
+    """Return the watches of each graph by its name; none if the file can't be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=Kept)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -106,7 +106,7 @@ def read_watches(file: Path) -> Kept:
 
 
 def keep_watches(file: Path, graph: str, texts: Sequence[str]) -> None:
-    """Keep the watches of a graph beside those of the others.
+    """Save the watches of a graph beside those of the others.
 
     Raises:
         OSError: the file can't be written.

@@ -216,7 +216,7 @@ def check_human(human: str | None, *known: str) -> None:
     """Check where a person decides, so that a misspelling does not leave them out; raises `GraphInvalid`."""
     if human is not None and human not in known:
         raise GraphInvalid(
-            f"human={human!r} is no place where a person decides",
+            f"human={human!r} is not a place where a person decides",
             f"give {' or '.join(f'human={word!r}' for word in known)}, or leave it out",
         )
 

@@ -109,7 +109,7 @@ def _check_steps(steps: Any, workers: Container[str]) -> list[Step]:
         instruction = step.get("instruction") if isinstance(step, Mapping) else None
         if not isinstance(worker, str) or not isinstance(instruction, str):
             raise _broken(
-                f"step {number} of the plan, {_quote(step)}, is no step",
+                f"step {number} of the plan, {_quote(step)}, is not a step",
                 'write each as {"worker": "…", "instruction": "…"}',
             )
         if worker not in workers:

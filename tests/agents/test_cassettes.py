@@ -236,8 +236,8 @@ def test_scripts_can_be_recorded_too(file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("", "is no cassette"),
-        ("hello\n", "is no cassette"),
+        ("", "is not a cassette"),
+        ("hello\n", "is not a cassette"),
         ('{"cassette": 2}\n', "version 2"),
         ('{"cassette": 1}\n{"agent": 3}\n', "line 2"),
         (None, "No such file"),
@@ -253,6 +253,6 @@ def test_what_is_no_cassette_is_refused(file: Path, content: str | None, problem
 
 def test_recording_does_not_overwrite_another_file(file: Path) -> None:
     file.write_text("my notes\n")
-    with pytest.raises(UsageError, match="is no cassette"):
+    with pytest.raises(UsageError, match="is not a cassette"):
         Cassette(file, record=True)
     assert file.read_text() == "my notes\n"

@@ -127,7 +127,7 @@ def test_what_it_writes_is_tainted_with_its_result_unless_it_is_trusted(store: C
     ("channel", "words"),
     [
         ("other", r"tool 'save_to_memory' writes 'other', which is not among its writes"),
-        ("nots", r"tool 'save_to_memory' writes 'nots', which is no channel of the graph"),
+        ("nots", r"tool 'save_to_memory' writes 'nots', which is not a channel of the graph"),
         ("goal", r"'goal' is an input of the run"),
     ],
 )

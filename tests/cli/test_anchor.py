@@ -67,7 +67,7 @@ def test_a_log_is_checked_from_an_anchor_on(review: App, tmp_path: Path) -> None
     kept.write_text(line)
     step = json.loads(line)["step"]
     said = review.expect(0, "verify", "r", "--anchor", str(kept), "--since", str(step)).out
-    assert f"of step {step} and after it; what lies before it is taken on the anchor's word" in said
+    assert f"of step {step} and after it; the anchor vouches for the steps before it" in said
     document = review.expect(0, "verify", "r", "--anchor", str(kept), "--since", str(step), "--json").document
     assert (document["since"], document["checkpoints"]) == (step, 1)
     for wrong in (["--since", str(step)], ["--since", str(step + 1), "--anchor", str(kept)]):

@@ -50,7 +50,7 @@ def test_one_is_saved_for_its_owner_alone_and_never_over_another_file(ran: App, 
     assert file.read_bytes() == b"\x00\x01"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.write_text("mine")
-    assert "is there already" in ran.expect(2, "artifacts", "t", "dot.png", "--save", str(file)).err
+    assert "already exists" in ran.expect(2, "artifacts", "t", "dot.png", "--save", str(file)).err
     assert file.read_text() == "mine"
     ran.expect(0, "artifacts", "t", "dot.png", "--save", str(file), "--force")
     assert file.read_bytes() == b"\x00\x01"

@@ -63,7 +63,7 @@ def test_it_is_handed_over_with_a_note(review: App) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("claim", "r", "--for", "soon"), "is no time"),
+        (("claim", "r", "--for", "soon"), "is not a time"),
         (("claim", "r", "--request", "x"), "no request 'x' waits"),
         (("claim", "none"), "there is no thread 'none'"),
         (("hand-over", "r", " "), "two names"),

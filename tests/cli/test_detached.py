@@ -59,5 +59,5 @@ def test_a_span_is_counted_from_what_the_store_says_it_is() -> None:
 
 @pytest.mark.parametrize("written", ["25:00", "8", "2026-13-01", "tomorrow"])
 def test_what_is_no_time_is_refused_before_a_store_is_opened(written: str) -> None:
-    with pytest.raises(UsageError, match="is no time"):
+    with pytest.raises(UsageError, match="is not a time"):
         begins_at(written, None)

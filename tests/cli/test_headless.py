@@ -291,7 +291,7 @@ def test_a_logpoint_is_an_event_and_a_line(app: App) -> None:
         ("now 2", 2, False),
     ]
     done = app.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "d", *stops)
-    assert "increment tells:\n  | now 1\n" in done.out
+    assert "increment logs:\n  | now 1\n" in done.out
 
 
 def test_kept_breakpoints_count_without_a_screen_only_where_they_are_asked_for(app: App) -> None:
@@ -321,7 +321,7 @@ def test_a_step_leads_into_a_subgraph_out_of_it_and_to_a_node(app: App, tmp_path
     app.expect(0, "fork", "t@0", "u")
     assert "Paused at step 1: breakpoint before last" in app.expect(3, "step", "u", "--to", "last").out
     assert "don't go together" in app.expect(2, "step", "u", "--to", "last", "--into").err
-    assert "runs for no other one" in app.expect(2, "step", "u", "--out").err
+    assert "is not a subgraph thread" in app.expect(2, "step", "u", "--out").err
 
 
 NESTED = """

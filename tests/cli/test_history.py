@@ -25,16 +25,16 @@ def test_a_condition_is_told_with_the_step_at_which_it_began_to_hold(review: App
     assert review.expect(1, "when", "r", "draft == null").out == ""
 
 
-def test_two_forks_are_told_the_step_at_which_they_part_and_what_made_it_so(review: App) -> None:
+def test_a_diff_of_two_forks_has_their_first_difference(review: App) -> None:
     review.expect(0, "fork", "r@1", "b", "draft=Valleys")
     document = review.expect(0, "diff", "r", "b", "--json").document
-    parts = document["parts"]
-    assert parts["step"] == 2
-    assert [row["channel"] for row in parts["channels"] if row["change"] == "changed"] == ["draft"]
+    difference = document["first_difference"]
+    assert difference["step"] == 2
+    assert [row["channel"] for row in difference["channels"] if row["change"] == "changed"] == ["draft"]
     assert "First difference at step 2, by " in review.expect(0, "diff", "r", "b").out
-    assert review.expect(0, "diff", "r@0", "r", "--json").document["parts"] is None
+    assert review.expect(0, "diff", "r@0", "r", "--json").document["first_difference"] is None
     review.expect(0, "fork", "r@1", "same")
-    assert review.expect(0, "diff", "r@1", "same", "--json").document["parts"] is None
+    assert review.expect(0, "diff", "r@1", "same", "--json").document["first_difference"] is None
 
 
 def test_a_condition_that_can_not_be_read_is_told_at_its_character(review: App) -> None:

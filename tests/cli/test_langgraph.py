@@ -446,7 +446,7 @@ def in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (("run", "flow.py", "--store", "mine.db"), "are kept by its checkpointer, not in mine.db"),
         (("run", "flow.py", "--model", "ollama/x"), "takes no --model"),
-        (("threads", "--store", "langgraph:review"), "review is no graph of LangGraph"),
+        (("threads", "--store", "langgraph:review"), "review is not a LangGraph graph"),
         (("threads", "--store", "langgraph+sqlite:///gone.sqlite"), "there is no file"),
         (("replay", "t", *STORE), "are not run again here"),
         (("rerun", "t", *STORE), "does not tell which code a step was made by"),

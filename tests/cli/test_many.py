@@ -72,7 +72,7 @@ def test_threads_are_named_or_filtered_and_json_has_a_row_for_each(twelve: App) 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--answer", "approve"), "nothing says what is to be decided"),
+        (("--answer", "approve"), "no requests were named"),
         (("nobody", "--answer", "approve"), "there is no thread 'nobody'"),
         (("--filter", "grph:x", "--answer", "approve"), "did you mean 'graph'"),
     ],

@@ -71,9 +71,9 @@ def test_nothing_is_overwritten_and_nothing_left_behind(folder: Path, there: str
     ("template", "name", "message", "hint"),
     [
         ("advsor", "mine.toml", "there is no template 'advsor'", "did you mean 'advisor'?"),
-        ("advisor", "mine", "'mine' is no name of a graph file", "as in mine.toml"),
-        ("advisor", "mine.py", "'mine.py' is no name of a graph file", "as in mine.toml"),
-        ("advisor", "a\x1bb.toml", "is no name of a graph file", ""),
+        ("advisor", "mine", "'mine' is not a graph file name", "as in mine.toml"),
+        ("advisor", "mine.py", "'mine.py' is not a graph file name", "as in mine.toml"),
+        ("advisor", "a\x1bb.toml", "is not a graph file name", ""),
         (
             "advisor",
             "no/mine.toml",

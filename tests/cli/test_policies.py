@@ -135,7 +135,7 @@ def test_a_fact_goes_before_a_channel_of_its_name(twelve: App, tmp_path: Path) -
         ("[[rule]]\nanswer = 'x'\n", "policy.toml:1: rule 1: when is missing"),
         ("[[rule]]\nwhen = 'a'\nanswer = 3\n", "policy.toml:3: rule 1, answer: it must be text"),
         ("[[rule]]\nwhen = 'a ='\nanswer = 'x'\n", "policy.toml:2: rule 1, when: at column 3"),
-        ("[[rule]]\nwhen = 'open(1)'\nanswer = 'x'\n", "there is no function 'open'"),
+        ("[[rule]]\nwhen = 'open(1)'\nanswer = 'x'\n", "there is not a function 'open'"),
         ("[[rule]]\nwhen = 'a.__class__()'\nanswer = 'x'\n", "only plain functions"),
         ("[[rule]]\nwhen = 'a'\nanswr = 'x'\n", "policy.toml:3: rule 1, answr: unknown key; did you mean"),
         (

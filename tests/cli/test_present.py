@@ -138,4 +138,4 @@ def test_a_show_that_is_trusted_once_is_checked_until_its_files_change(app: App,
 
 
 def test_a_show_needs_a_terminal(app: App) -> None:
-    assert "a show needs a terminal" in app.expect(2, "present", "closures").err
+    assert "a presentation needs a terminal" in app.expect(2, "present", "closures").err

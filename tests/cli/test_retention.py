@@ -70,7 +70,7 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand_and_twice_gives_that_up
         patched.setattr("hitl_tui.stores.deletion._BATCH", 1)
         stopped = two.expect(130, "delete", "done", "r", "--force", "--yes", "--json")
     assert len(deletions) == presses
-    assert "deleted 1 thread; 1 thread stayed" in stopped.err
+    assert "deleted 1 thread; 1 thread kept" in stopped.err
     assert threads(two) == {"r"}
     (entry,) = two.expect(0, "deleted", "--json").document["entries"]
     if presses == 1:
@@ -109,7 +109,7 @@ def test_a_fork_keeps_it_without_forks(two: App) -> None:
 def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
     assert "no rule" in two.expect(2, "prune", "--yes").err
     said = two.expect(0, "prune", "--older-than", "1d", "--yes").out
-    assert said == "nothing to delete\n2 stay: 2 too recent\n"
+    assert said == "nothing to delete\n2 kept: 2 too recent\n"
     pruned = two.expect(0, "prune", "--older-than", "0s", "--yes", "--json").document
     assert ([row["thread"] for row in pruned["threads"]], pruned["kept"]) == (["done"], {"waits": 1})
     (kept,) = two.expect(0, "deleted", "--json").document["entries"]
@@ -135,7 +135,7 @@ def test_what_changed_last_and_what_was_decided_stay_and_a_dry_run_takes_nothing
 
 @pytest.mark.parametrize("age", ["30", "d", "1y", "-3d", "٣d"])
 def test_an_age_that_is_none(two: App, age: str) -> None:
-    assert "no time" in two.expect(2, "prune", f"--older-than={age}", "--yes").err
+    assert "not a time" in two.expect(2, "prune", f"--older-than={age}", "--yes").err
 
 
 def test_prune_goes_by_the_configuration(two: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_prune_goes_by_the_configuration(two: App, tmp_path: Path, monkeypatch: 
     assert kept["rule"] == "prune: older than 0s, keep what was decided in"
     file.write_text("[retention]\nolder_than = 'soon'\nkeep_lats = 3\n")
     told = two.expect(2, "prune", "--yes").err
-    assert f"{file}:2: retention.older_than: 'soon' is no time" in told
+    assert f"{file}:2: retention.older_than: 'soon' is not a time" in told
     assert "retention.keep_lats: unknown key: did you mean 'keep_last'?" in told
 
 

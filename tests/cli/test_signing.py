@@ -59,7 +59,7 @@ def test_an_unsigned_answer_is_refused_in_words_and_a_signed_one_is_checked(
     (request,) = waiting.expect(0, "show", "s", "--json").document["standing"]["pending"]
     assert request["signed"] is True
     refused = waiting.expect(4, "approve", "s", "--as", "ann")
-    assert "wants a signed decision" in refused.err
+    assert "needs a signed decision" in refused.err
     assert "HITL_TUI_SIGNING_KEY" in refused.err
     monkeypatch.setenv("HITL_TUI_SIGNING_KEY", str(keys / "ann"))
     assert "your decision is signed with ann\n" in waiting.expect(0, "show", "s").out
@@ -134,7 +134,7 @@ async def test_the_card_says_that_a_signature_is_wanted_and_what_signs(keys: Pat
         await it.press("c")
         await asked(it, "it must be signed, and you have no signing key")
         await answer(it, "a")
-        await it.shows("wants a signed decision")
+        await it.shows("needs a signed decision")
 
 
 def test_an_answer_on_the_card_is_signed_by_the_key_of_the_config(

@@ -92,7 +92,7 @@ def test_an_answer_that_is_not_allowed_names_those_that_are_once(review: App) ->
     ("arguments", "message", "mend"),
     [
         (["run", "my.toml:x"], "'my.toml:x': a graph file holds one graph", "leave out ':x': my.toml"),
-        (["export", "r", "no/r.jsonl"], "there is no directory no", "make it first"),
+        (["export", "r", "no/r.jsonl"], "there is no directory no", "create it first"),
         (
             ["blame", "r", "draft.a.b"],
             "there is nothing at 'a.b'",

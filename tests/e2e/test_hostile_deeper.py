@@ -95,7 +95,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     over(watched, "M", "Untrusted data at step")
     over(watched, "i", "What nodes may do")
     over(watched, "A", "in total", "v", "pagedown", "x", "escape")
-    over(watched, "T", "Try otherwise", "tab", "enter")
+    over(watched, "T", "Try other settings", "tab", "enter")
     over(watched, "V", "What it means", "2", "3", "down")
     over(watched, "=", "compare  ", "down", "[", "tab", "[", "x", "/", "escape")
     over(watched, "/", "type what to look for", "evil", "down", "down")

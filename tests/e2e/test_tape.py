@@ -85,7 +85,7 @@ def test_a_request_that_is_not_in_it_fails_on_screen_with_the_ways_on(desk: Desk
         terminal.wait_for("one failed")
         for words in ("this request is not in", "the cassette tape.jsonl", "was 'go' and is 'stay'"):
             terminal.wait_for(words)
-        terminal.wait_for("record it anew, or run without it")
+        terminal.wait_for("record it again, or run without it")
         terminal.wait_for("s try again")
         terminal.press("q")
         terminal.wait_exit()
@@ -97,7 +97,7 @@ def test_in_lines_too(desk: Desk) -> None:
     with desk.open(*words) as terminal:
         terminal.wait_for("one is next")
         terminal.press("s", "enter")
-        terminal.wait_for("record it anew, or run without it")
+        terminal.wait_for("record it again, or run without it")
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 1
 

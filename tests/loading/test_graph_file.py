@@ -108,12 +108,12 @@ def test_a_reply_as_envelope(load_file: LoadFile) -> None:
 @pytest.mark.parametrize(
     ("node", "reply", "message"),
     [
-        ('answer = "json"', "well, 3", "its reply is no JSON"),
-        ('answer = "json"', "[" * 100_000, "its reply is no JSON"),
-        ('answer = "envelope"', '{"n": 1}', "its reply is no envelope"),
-        ('answer = "envelope"', "{}", "its reply is no envelope"),
-        ('answer = "envelope"', '{"state_updates": [1]}', "its reply is no envelope"),
-        ('answer = "envelope"', '{"text": 3}', "its reply is no envelope"),
+        ('answer = "json"', "well, 3", "its reply is not JSON"),
+        ('answer = "json"', "[" * 100_000, "its reply is not JSON"),
+        ('answer = "envelope"', '{"n": 1}', "its reply is not an envelope"),
+        ('answer = "envelope"', "{}", "its reply is not an envelope"),
+        ('answer = "envelope"', '{"state_updates": [1]}', "its reply is not an envelope"),
+        ('answer = "envelope"', '{"text": 3}', "its reply is not an envelope"),
         ('answer = "envelope"', '{"status": "failed", "text": "no luck"}', "no luck"),
         ('answer = "envelope"', '{"state_updates": {"m": 1}}', "'m'"),
         ("", "three", "n"),
@@ -257,7 +257,7 @@ def test_a_signed_gate_takes_no_unsigned_answer(load_file: LoadFile) -> None:
     runner = load_file(one_node("n = {}", gate))
     (request,) = runner.invoke(thread_id="t").pending
     assert request.signed
-    with pytest.raises(AnswerRefused, match="wants a signed decision"):
+    with pytest.raises(AnswerRefused, match="needs a signed decision"):
         runner.answer("t", request.id, "a", step=request.step, actor="ann")
 
 

@@ -47,13 +47,13 @@ CASES = [
         'model = "demo/advisor"',
         "api_key = 'x'",
         10,
-        "[agents.writer] api_key: a graph file is no place for keys",
+        "[agents.writer] api_key: keys don't belong in a graph file",
     ),
     (
         'model = "demo/advisor"',
         'model = "x"\noptions.extra_headers.Authorization = "x"',
         11,
-        "[agents.writer] options.extra_headers.Authorization: a graph file is no place for keys",
+        "[agents.writer] options.extra_headers.Authorization: keys don't belong in a graph file",
     ),
     (
         '"demo/advisor"',
@@ -84,7 +84,7 @@ CASES = [
         'model = "demo/advisor"',
         'replies = [\n"a",\n{ when = "(", say = "b" }]',
         12,
-        "[agents.writer] replies.when: it is no regular expression",
+        "[agents.writer] replies.when: it is not a valid regular expression",
     ),
     # ready-made workflows
     ('output = "draft"', 'workflow = "advsor"', 2, "[graph] workflow: there is no workflow 'advsor'"),

@@ -63,8 +63,8 @@ def test_an_agent_gets_the_servers_that_it_names(tmp_path: Path) -> None:
     ("old", "new", "words"),
     [
         ('servers = ["shelf", "docs"]', 'servers = ["shell"]', "did you mean 'shelf'"),
-        ('"$SHELF_TOKEN"', '"abc123"', "no place for keys"),
-        ('"Bearer $DOCS_TOKEN"', '"Bearer abc123"', "no place for keys"),
+        ('"$SHELF_TOKEN"', '"abc123"', "keys don't belong"),
+        ('"Bearer $DOCS_TOKEN"', '"Bearer abc123"', "keys don't belong"),
         ('command = ["python", "server.py"]', "", "give it a command or a url"),
         ('url = "http://localhost:8000/mcp"', 'url = "localhost"', "must begin with http"),
     ],

@@ -96,7 +96,7 @@ def test_turns_may_live_in_a_channel(load: Callable[[str], GraphRunner]) -> None
         ('tools = ["tools.py:loose"]', "parameter 'a' has no type"),
         ('tools = ["tools.py:add", "tools.py:add"]', "there is a tool 'add' already"),
         ('tools = ["tools.py:add"]\neffects_once = ["ad"]', "'ad'.*'add'"),
-        ('history = "disk"', "is no place"),
+        ('history = "disk"', "is not a place"),
         ('approve = "sometimes"', "sometimes"),
     ],
 )

@@ -165,7 +165,7 @@ async def make_graph():
     ("code", "spec", "words"),
     [
         ("one = make().compile()\ntwo = make('b').compile()", "flow.py", "several graphs (one, two)"),
-        ("def make_graph(llm, *, key): return make()", "flow.py", "wants key, llm"),
+        ("def make_graph(llm, *, key): return make()", "flow.py", "needs key, llm"),
         ("def make_graph(): make()", "flow.py", "did it forget its `return`?"),
         ("graph = make().compile()", "flow.py:grap", "there is no 'grap'"),
         ("graph = make().compile(checkpointer=3)", "flow.py", "Invalid checkpointer"),

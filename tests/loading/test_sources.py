@@ -107,6 +107,6 @@ def test_a_place_that_is_no_text_can_not_be_noted(folder: Path, spec: str) -> No
     place = folder / "caf\udce9"
     place.mkdir()
     (folder / "mine.py").rename(place / "mine.py")
-    with pytest.raises(UsageError, match=r"no text in UTF-8") as caught:
+    with pytest.raises(UsageError, match=r"not UTF-8 text") as caught:
         open_graph(spec, MemoryCheckpointer(), directory=place)
     assert "rename" in caught.value.hint

@@ -73,7 +73,7 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
     assert "  | memo-42: 4 steps, completed" in told
     assert "Nothing was deleted." in told
     assert "Deleted 1 thread" in told
-    assert told.count("Nothing would be deleted; 1 would stay.") == 2
+    assert told.count("Nothing would be deleted; 1 would be kept.") == 2
     assert "  | mail-bot-1: thread 'mail-bot-1' waits" in told
     assert "  | order-7: 'order-7' is open here" in told
     assert "no thread is named" in told
@@ -93,11 +93,11 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
         "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nS deleted\nl mine all\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
-    assert "there is no rule for what goes" in told
-    assert "'soon' is no time" in told
-    assert "10 threads would be deleted, 10 of them running or waiting; 2 would stay." in told
+    assert "no rule says what to delete" in told
+    assert "'soon' is not a time" in told
+    assert "10 threads would be deleted, 10 of them running or waiting; 2 would be kept." in told
     assert "1 among the last changed, 1 open here" in told
-    assert "1 thread would be deleted; 11 would stay." in told
+    assert "1 thread would be deleted; 11 would be kept." in told
     assert "2 threads would be deleted, 2 of them running or waiting." in told
     assert "Deleted 2 threads" in told
     assert "No closing quotation" in told
@@ -138,7 +138,7 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
     monkeypatch.setattr(SQLiteCheckpointer, "delete", delete)
     said = talk("X mail-bot-1 mail-bot-2 force\nyes\n\nt\nq\n", "resume", "order-7", "--plain").out
     assert "Stopping after the current batch." in said
-    assert "Deleted 1 thread; 1 thread stayed; " in said
+    assert "Deleted 1 thread; 1 thread kept; " in said
     with closing(SQLiteCheckpointer(twelve)) as store:
         assert [entry.thread_id for entry in store.store_ledger()] == ["mail-bot-1"]
         assert store.info("mail-bot-2") is not None

@@ -174,7 +174,7 @@ def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
 
 def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
     done = waiting("f\n1\nother\ns\nt\no r\nq\n", "resume", "r", "--plain")
-    assert "Made other from step 1; it is open now." in done.out
+    assert "Forked at step 1 as other; it is open now." in done.out
     assert "other: waiting, step 2, waits for Is this draft good enough?" in done.out
     assert done.out.count("Thread r, graph review.") == 2
 
@@ -408,7 +408,7 @@ def test_breakpoints_are_switched_taken_away_by_number_and_kept(talk: Talker) ->
     lines = 'b after increment log "now {count}"\nb change count\nb off 2\nc\nq\n'
     done = talk(lines, "run", "counter", "--plain", "--input", "limit=2", "--thread", "c")
     assert "2. It stops change count, switched off." in done.out
-    assert "increment tells:\n  | now 1\n" in done.out
+    assert "increment logs:\n  | now 1\n" in done.out
     assert "Done at step 2" in done.out
     done = talk("b\nb 2\nb 9\nq\n", "run", "counter", "--plain", "--input", "limit=2", "--thread", "d")
     assert '1. It tells after increment log "now {count}".' in done.out

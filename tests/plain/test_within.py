@@ -64,7 +64,7 @@ def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
         ("i", "no step here has branches or a subgraph thread"),
         ("i back", "this is not a subgraph thread"),
         ("i step 0", "step 0 has no branches and no subgraph thread"),
-        ("i step x", "x is no number"),
+        ("i step x", "x is not a number"),
     ],
 )
 def test_what_is_not_there_is_told(talk: Talker, typed: str, told: str) -> None:

@@ -202,7 +202,7 @@ class TestNotOurs:
         [
             (text_in_it, "holds 'notes.txt'"),
             (threads_without_a_mark, "holds 'threads'"),
-            (another_mark, "no files store but a 'cookies'"),
+            (another_mark, "is a 'cookies', not a files store"),
             (link_for_a_mark, "symbolic link"),
             (Path.touch, "can't be used"),
         ],
@@ -291,7 +291,7 @@ class TestDamage:
         with pytest.raises(LogCorrupt, match="is damaged") as caught:
             self.read_all(thread)
         assert str(file) in caught.value.message
-        assert ("delete it" if name == "lease.json" else "copy") in caught.value.hint
+        assert ("delete the file" if name == "lease.json" else "backup") in caught.value.hint
 
     @pytest.mark.parametrize("name", [name for name in NAMES if name != "lease.json"])
     def test_a_missing_file_is_named(self, thread: Path, name: str) -> None:
@@ -326,7 +326,7 @@ class TestDamage:
         writer.step()
         steps = thread_of(root) / "steps"
         (steps / "00000001.json").write_bytes((steps / "00000000.json").read_bytes())
-        with pytest.raises(LogCorrupt, match="it tells of step 0"):
+        with pytest.raises(LogCorrupt, match="it holds step 0"):
             files.checkpoint("t", 1)
 
     def test_a_snapshot_with_a_flipped_byte_is_damaged(self, root: Path) -> None:

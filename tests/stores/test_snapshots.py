@@ -101,7 +101,7 @@ def test_what_stays_of_a_large_value_is_stored_once_for_a_while() -> None:
 def test_what_names_more_than_the_value_before_has_is_an_error() -> None:
     first, _ = parts_of([{"a": "x" * 5_000}, {}])
     _, second = parts_of([{"a": "y" * 6_000 + "x" * 5_000}, {"a": "y" * 6_000 + "x" * 5_001}])
-    with pytest.raises(ValueError, match="does not go on"):
+    with pytest.raises(ValueError, match="does not continue"):
         snapshots.whole([second, first])
 
 

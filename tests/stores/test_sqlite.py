@@ -119,7 +119,7 @@ class TestNotOurs:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (text_file, "no SQLite file"),
+            (text_file, "not an SQLite file"),
             (database_of_another_program, "another program"),
             (empty_database_of_another_program, "another program"),
             (Path.mkdir, "not a file"),
@@ -172,7 +172,7 @@ class TestDamage:
         with pytest.raises(LogCorrupt, match="damaged") as caught:
             self.read_all(path)
         assert str(path) in caught.value.message
-        assert "copy" in caught.value.hint
+        assert "backup" in caught.value.hint
 
     def test_overwritten_pages_are_called_damaged(self, path: Path) -> None:
         self.filled(path)

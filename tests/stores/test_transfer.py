@@ -267,15 +267,19 @@ class TestRefused:
 
     def test_what_is_no_export_of_ours(self, other: Checkpointer) -> None:
         firsts: list[tuple[bytes, type[HitlError], str]] = [
-            (b"hello\n", UsageError, "line 1: this is no thread"),
-            (b"{}\n", UsageError, "no thread"),
+            (b"hello\n", UsageError, "line 1: this is not a hitl-tui thread"),
+            (b"{}\n", UsageError, "not a hitl-tui thread"),
             (b'{"format":"hitl-tui thread","version":10}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', StoreUnusable, "an older hitl-tui"),
             (b'{"format":"hitl-tui thread","version":9}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
-            (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is no thread"),
-            (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is no thread"),
-            (DEEP % (b'{"source":' * 100_000, b"}" * 100_000), UsageError, "line 1: this is no thread"),
+            (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is not a hitl-tui thread"),
+            (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is not a hitl-tui thread"),
+            (
+                DEEP % (b'{"source":' * 100_000, b"}" * 100_000),
+                UsageError,
+                "line 1: this is not a hitl-tui thread",
+            ),
         ]
         for first, kind, message in firsts:
             with pytest.raises(kind, match=message):

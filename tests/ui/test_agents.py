@@ -194,7 +194,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
         go_on.set()
         await it.shows("change this thread", "run step 1 again in a fork")
         await it.press("enter")
-        await it.gone("Try otherwise")
+        await it.gone("Try other settings")
         assert it.session.view.progress.head == 2
 
 
@@ -263,7 +263,7 @@ async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[i
         await it.press("A")
         await it.shows("writer", "model")
         await it.press("T")
-        await it.shows("Try otherwise", "run step 1 again")
+        await it.shows("Try other settings", "run step 1 again")
         if size[1] >= 20:
             await it.shows("Esc   go back")
 

@@ -10,7 +10,7 @@ from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.screens.compare import CompareScreen
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.revision import Pair
-from hitl_tui.view.words import Fragment
+from hitl_tui.view.word_diff import Fragment
 from tests.support import tape as tapes
 from tests.support.spec import spec
 from tests.ui.harness import desk, live

@@ -92,7 +92,9 @@ async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_s
         await it.shows("5 marked")
         await it.press("X")
         await it.shows(
-            "3 threads would be deleted; 2 would stay", "These would be kept", "waits: thread 'waits' waits"
+            "3 threads would be deleted; 2 would be kept",
+            "These would be kept",
+            "waits: thread 'waits' waits",
         )
         await it.shows("t: 't' is open here", "d Delete 3 for good")
         await it.press("f")
@@ -100,7 +102,7 @@ async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_s
             "4 threads would be deleted, 1 of them running or waiting", "! waits: ", "Idle ones only"
         )
         await it.press("f")
-        await it.shows("3 threads would be deleted; 2 would stay")
+        await it.shows("3 threads would be deleted; 2 would be kept")
         it.app.post_message(BurstKey("d", "d"))
         await it.shows("Nothing was decided")
         assert names(store) == {"t", "waits", "a", "b", "c"}
@@ -145,7 +147,7 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
         await it.press("escape")
         await it.shows("stopping after these")
         store.can_continue.set()
-        await it.shows("deleted 2 threads; 1 thread stayed")
+        await it.shows("deleted 2 threads; 1 thread kept")
     assert store.deletions == 2
     assert len(names(store)) == 3
     assert len(store.store_ledger()) == 2
@@ -245,11 +247,11 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
         await it.press("p")
         await it.shows("Prune", "list what would be deleted")
         await it.press(*"soon", "enter", "enter", "enter")
-        await it.shows("'soon' is no time")
+        await it.shows("'soon' is not a time")
         await it.press("p")
         await it.shows("list what would be deleted")
         await it.press(*"0s", "enter", "enter", "enter")
-        await it.shows("2 threads would be deleted; 2 would stay", "1 running or waiting", "1 open here")
+        await it.shows("2 threads would be deleted; 2 would be kept", "1 running or waiting", "1 open here")
         await it.press("d")
         await it.shows("deleted 2 threads; ")
         await it.press("escape")

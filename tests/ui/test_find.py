@@ -209,7 +209,7 @@ async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_
         await it.press("c")
         await it.shows("step 6")
         await it.press("/", *"? score != null")  # as fast as one likes: none of it is a key of the run
-        await it.shows("Ask the history", "2 times in total", "Timeline")
+        await it.shows("When did a condition become true?", "2 times in total", "Timeline")
         await it.press("down", "enter")
         await it.until(lambda: it.session.step_view.step == 4)
         pane = it.run.search.pane
@@ -225,7 +225,7 @@ async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_
         await it.press("enter")
         await it.until(lambda: it.session.step_view.step == 3)
         await it.press("escape")
-        await it.gone("Ask the history")
+        await it.gone("When did a condition become true?")
         assert (it.run.search.open, it.session.is_past) == (False, False)
 
 
@@ -239,12 +239,12 @@ async def test_a_screen_that_gets_too_narrow_for_the_search_keeps_what_was_found
         await it.press("enter")
         await it.until(lambda: it.run.search.open)
         await it.pilot.resize_terminal(120, 40)
-        await it.gone("Ask the history")
+        await it.gone("When did a condition become true?")
         step = it.session.step_view.step
         await it.press("n")
         await it.until(lambda: it.session.step_view.step != step or "2 of" in it.text())
         await it.press("/")
-        await it.shows("Ask the history", "Go there")
+        await it.shows("When did a condition become true?", "Go there")
         assert it.app.screen is not it.run
 
 
@@ -254,7 +254,7 @@ async def test_esc_in_the_field_beside_the_panes_changes_nothing():
         await it.press("c")
         await it.shows("step 6")
         await it.press("[", "/", *"score", "escape")
-        await it.gone("Ask the history")
+        await it.gone("When did a condition become true?")
         assert it.session.step_view.step == 5
         assert it.run.focused is it.run.query_one(ChannelsPane)
 

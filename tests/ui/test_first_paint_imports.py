@@ -13,7 +13,7 @@ HEAVY = (
     "textual.widgets._input", "hitl_tui.ui.palette", "hitl_tui.ui.editor",
     "hitl_tui.engine.run.", "hitl_tui.engine.nodes.attempt", "hitl_tui.engine.thread.interrupts",
     "hitl_tui.engine.commands.decisions", "hitl_tui.engine.runner", "hitl_tui.drivers.breakpoints",
-    "hitl_tui.view.branches", "hitl_tui.view.revision", "hitl_tui.view.words", "hitl_tui.loading.graphs",
+    "hitl_tui.view.branches", "hitl_tui.view.revision", "hitl_tui.view.word_diff", "hitl_tui.loading.graphs",
 )  # fmt: skip
 SCREENS = {"hitl_tui.ui.screens.run", "hitl_tui.ui.screens.modal"}
 

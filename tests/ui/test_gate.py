@@ -147,7 +147,7 @@ async def test_a_sentence_typed_at_a_card_does_nothing_else():
         assert it.app.screen is it.run
         assert not it.commands("set_breakpoints")
         assert not it.card.review.unsent
-        await it.shows("is no answer here")
+        await it.shows("is not an answer here")
 
 
 @pytest.mark.slow

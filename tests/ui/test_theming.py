@@ -71,7 +71,7 @@ def test_what_is_no_file_is_told_with_its_place(tmp_path: Path):
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "dangling.toml").symlink_to(tmp_path / "nowhere")
     for name in ("folder", "dangling"):
-        assert problems(Themes(tmp_path), name) == [f"{tmp_path / name}.toml: is no file that can be read"]
+        assert problems(Themes(tmp_path), name) == [f"{tmp_path / name}.toml: is not a readable file"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -154,10 +154,10 @@ def test_a_wrong_theme_lists_all_its_problems_with_their_lines(tmp_path: Path):
     assert problems(Themes(tmp_path), "mine") == [
         f"{path}:{at('dark')}: dark: must be true or false",
         f"{path}:{at('bsae')}: unknown key 'bsae'; did you mean 'base'?",
-        f"{path}:{at('accent')}: [colors] accent: 3 is no colour; write it as #rrggbb",
-        f"{path}:{at('success')}: [colors] success: '#9ece6a80' is no colour; write it as #rrggbb",
+        f"{path}:{at('accent')}: [colors] accent: 3 is not a colour; write it as #rrggbb",
+        f"{path}:{at('success')}: [colors] success: '#9ece6a80' is not a colour; write it as #rrggbb",
         f"{path}:{at('route')}: [colors] route: unknown key; it belongs in [roles]",
-        f"{path}:{at('muted')}: [roles] muted: 'mud' is no colour; write it as #rrggbb",
+        f"{path}:{at('muted')}: [roles] muted: 'mud' is not a colour; write it as #rrggbb",
         f"{path}:{at('fiant')}: [roles] fiant: unknown key; did you mean 'faint'?",
         f'{path}:{at("[roles]")}: [roles] misses faint; add them, or a line base = "dark"',
     ]
@@ -172,7 +172,7 @@ def test_a_wrong_theme_lists_all_its_problems_with_their_lines(tmp_path: Path):
         ('# me\nbase = "mine"\n', ":2: base: 'mine' is based on this theme itself"),
         ("base = 3\n", ":1: base: must be text"),
         ('base = "dark"\ncolors = 4\n', ":2: colors: must be a table"),
-        ("x" * 70_000, ": is larger than 64 kB, so it is no theme"),
+        ("x" * 70_000, ": is larger than 64 kB, so it is not a theme"),
     ],
 )
 def test_each_problem_names_its_place(tmp_path: Path, text: str, problem: str):

@@ -94,7 +94,7 @@ SILENT = Choice("accept", "take it", text="none")
     [
         ({"choices": (WORDY,)}, "sent with your answer"),
         ({"choices": (SILENT,)}, "only logged"),
-        ({"choices": (WORDY, SILENT)}, "“write it again”; with another answer the ledger alone"),
+        ({"choices": (WORDY, SILENT)}, "“write it again”; with any other answer only logged"),
         ({"schema": {"type": "object"}}, "only logged"),
         ({"schema": {"type": "string"}}, "sent with your answer"),
     ],

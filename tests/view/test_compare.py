@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.diff_lines import Compared, compare_states, side_by_side
-from hitl_tui.view.words import Fragment, Fragments
+from hitl_tui.view.word_diff import Fragment, Fragments
 
 
 def test_each_channel_of_either_state_says_how_it_differs() -> None:

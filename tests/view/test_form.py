@@ -114,7 +114,7 @@ def test_what_a_text_becomes(schema: dict[str, Any], text: str, value: Any) -> N
         ({"type": "string", "pattern": "^a+$"}, "b", 'does not match "^a+$"'),
         ({"type": "string", "format": "date"}, "tomorrow", "must be a date, as 2026-11-30"),
         ({"type": "string", "format": "date-time"}, "2026", "must be a date and a time"),
-        ({"type": "object"}, "{oops", "is no JSON: line 1, column 2"),
+        ({"type": "object"}, "{oops", "is not JSON: line 1, column 2"),
         ({"type": "object"}, "[]", "object"),
     ],
 )

@@ -23,7 +23,7 @@ JSON = st.recursive(
     ("value", "shown"),
     [
         pytest.param(None, "null", id="null"),
-        pytest.param(True, "true", id="a bool is no number"),
+        pytest.param(True, "true", id="a bool is not a number"),
         pytest.param(3, "3", id="a number"),
         pytest.param("hi", "“hi”", id="a short text"),
         pytest.param("a" * 70, "text 70 “" + "a" * 70 + "”", id="a long text says its size"),

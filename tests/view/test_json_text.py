@@ -29,7 +29,7 @@ def test_a_text_is_read(text: str | bytes, value: object) -> None:
         pytest.param("-1e400", "-1e400 is larger than any number here", id="beyond all floats"),
         pytest.param("[" * 200_000, "it is nested too deeply", id="deeper than anything"),
         pytest.param("1" * 5_000, "a number in it has too many digits", id="a number beyond Python's limit"),
-        pytest.param(b'["\xff"]', "byte 2 is no UTF-8 text", id="bytes that are no text"),
+        pytest.param(b'["\xff"]', "byte 2 is not UTF-8 text", id="bytes that are no text"),
     ],
 )
 def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> None:

@@ -12,7 +12,7 @@ from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import plain_text
-from hitl_tui.view.words import Fragments, near, part_spans, words
+from hitl_tui.view.word_diff import Fragments, compare_words, cut_unchanged, fragment_spans
 
 TOLD = "A closure is a function together with the variables it can see. It keeps a reference to its scope."
 KITCHEN = "In a kitchen you might say that a recipe is a function, and that a closure is a recipe."
@@ -92,7 +92,7 @@ def test_an_item_moves_in_a_list_and_a_comma_is_no_change() -> None:
 
 @given(WORDS, WORDS)
 def test_both_texts_are_told_word_for_word(old: str, new: str) -> None:
-    found = words(old, new)
+    found = compare_words(old, new)
     assert said(found.old) == old
     assert said(found.new) == new
     kept = [part for part in found.merged if part.kind != "removed"]
@@ -137,7 +137,7 @@ def test_what_is_looked_at_by_words_is_bounded(old: Any, new: Any, monkeypatch: 
     steps = []
 
     def counted(*texts: str) -> Any:
-        found = words(*texts)
+        found = compare_words(*texts)
         steps.append(found.steps)
         return found
 
@@ -157,8 +157,8 @@ def test_a_word_in_a_line_of_a_megabyte_is_found() -> None:
 
 
 def test_what_is_far_from_a_change_is_left_out() -> None:
-    both = words("a " * 300 + "old " + "b " * 300, "a " * 300 + "new " + "b " * 300)
-    shown = plain_text(part_spans(near(both.merged, 10), marked=True))
+    both = compare_words("a " * 300 + "old " + "b " * 300, "a " * 300 + "new " + "b " * 300)
+    shown = plain_text(fragment_spans(cut_unchanged(both.merged, 10), marked=True))
     assert shown == "… a a a a [-old-] {+new+} b b b b b …"
 
 

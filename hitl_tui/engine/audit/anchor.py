@@ -40,11 +40,11 @@ class Anchor(msgspec.Struct, frozen=True):
     """
 
     thread: Annotated[str, about("The thread.")]
-    step: Annotated[int, about("The newest step, -1 where there is none.")]
+    step: Annotated[int, about("The newest step; -1 for none.")]
     checkpoint_hash: Annotated[str, about("The hash that the next step is chained to.")]
-    decision: Annotated[int, about("The number of the newest decision, 0 where there is none.")]
+    decision: Annotated[int, about("The number of the newest decision; 0 for none.")]
     ledger_hash: Annotated[str, about("The hash that the next decision is chained to.")]
-    at: Annotated[int, about("When that was, in microseconds since 1970, UTC.")]
+    at: Annotated[int, about("When the anchor was made, in microseconds since 1970, UTC.")]
 
     def __str__(self) -> str:
         fields = {"hitl_tui": 1, "kind": "anchor"} | msgspec.structs.asdict(self)
@@ -68,7 +68,7 @@ def read_anchor(line: str | bytes) -> Anchor:
     try:
         return msgspec.json.decode(line, type=Anchor)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise UsageError(f"this is no line of an anchor: {error}", _HINT) from None
+        raise UsageError(f"this is not an anchor line: {error}", _HINT) from None
 
 
 def anchors_of(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:

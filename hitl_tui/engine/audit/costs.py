@@ -58,18 +58,18 @@ class StepCost(msgspec.Struct, frozen=True):
     """What one step of a node used, including its failed attempts."""
 
     step: Annotated[int, about("The step.")]
-    node: Annotated[str, about("Its node.")]
+    node: Annotated[str, about("The node.")]
     spent: Inline[ModelUseTotal]
-    duration: Annotated[Duration, about("How long it took.")] = 0
+    duration: Annotated[Duration, about("The duration.")] = 0
 
 
 class NodeCost(msgspec.Struct, frozen=True):
     """What all runs of one node used; a node without models has 0 calls."""
 
     node: Annotated[str, about("The node.")]
-    runs: Annotated[int, about("How often it ran.")]
+    runs: Annotated[int, about("The number of runs.")]
     spent: Inline[ModelUseTotal]
-    duration: Annotated[Duration, about("How long all its runs took.")] = 0
+    duration: Annotated[Duration, about("The duration of all runs.")] = 0
 
 
 class CostReport(Sequence[CostLine]):

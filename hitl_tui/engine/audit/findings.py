@@ -56,16 +56,14 @@ class Mismatch(msgspec.Struct, frozen=True):
         thread: the child thread, or the thread of a mirror, whose log it is; "" for the thread itself.
     """
 
-    kind: Annotated[Kind, about("What kind of thing, as `record`, `snapshot`, `anchor`, `signature`.")]
-    seq: Annotated[int | None, about("Number of the record or the decision.")]
+    kind: Annotated[Kind, about("The kind of finding, such as `record`, `snapshot`, `anchor`, `signature`.")]
+    seq: Annotated[int | None, about("The number of the record or the decision.")]
     step: Annotated[int | None, about("The step.")]
     channel: Annotated[str | None, about("The channel.")]
-    field: Annotated[str, about("Of the record, checkpoint, entry or cursor.")]
-    expected: Annotated[Any, about("What it should be.")]
-    actual: Annotated[Any, about("What it is.")]
-    thread: Annotated[
-        str, about("The thread of a subgraph's run whose log it is; empty for the thread's own.")
-    ] = ""
+    field: Annotated[str, about("The field of the record, checkpoint, entry or cursor.")]
+    expected: Annotated[Any, about("The expected value.")]
+    actual: Annotated[Any, about("The actual value.")]
+    thread: Annotated[str, about("The subgraph's thread whose log has it; empty for the thread itself.")] = ""
 
 
 class VerifyReport(msgspec.Struct, frozen=True):

@@ -27,8 +27,8 @@ class Arrival(msgspec.Struct, frozen=True):
     step: Annotated[int, about("The step.")]
     node: Annotated[Maybe, about("The node that wrote it.")]
     path: Annotated[Maybe, about("The branch.")]
-    sources: Annotated[tuple[str, ...], about("What it brought in itself.")]
-    channels: Annotated[tuple[str, ...], about("The tainted channels that it read.")]
+    sources: Annotated[tuple[str, ...], about("The untrusted sources that the node itself used.")]
+    channels: Annotated[tuple[str, ...], about("The tainted channels that it had read.")]
 
 
 def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...]:

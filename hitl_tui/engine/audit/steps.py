@@ -414,8 +414,8 @@ class RangeCheck:
         if not wrong and checkpoint_hash(point, self.link[0], self.previous[0]) == own:
             self.link = (own, own)
             return
-        mended = replace(point, **wrong) if wrong else point
-        chains = product((mended,) if mended is point else (mended, point), self.link, self.previous)
+        corrected = replace(point, **wrong) if wrong else point
+        chains = product((corrected,) if corrected is point else (corrected, point), self.link, self.previous)
         true = b""
         for candidate, link, record in chains:
             computed = checkpoint_hash(candidate, link, record)
@@ -501,12 +501,12 @@ class RangeCheck:
         expected |= traced.expected if traced else {}
         wrong = {name: value for name, value in expected.items() if getattr(record, name) != value}
         if not intact:
-            mended = replace(record, **wrong)
+            corrected = replace(record, **wrong)
             if should != stored and not wrong:
-                mended = replace(record, prev_record_hash=should)
-            mended_hash = record_hash(mended)
-            if mended_hash != record.record_hash:
-                wrong["record_hash"] = true = mended_hash
+                corrected = replace(record, prev_record_hash=should)
+            corrected_hash = record_hash(corrected)
+            if corrected_hash != record.record_hash:
+                wrong["record_hash"] = true = corrected_hash
             else:
                 true = record.record_hash
         self._report(step, record, wrong, traced)

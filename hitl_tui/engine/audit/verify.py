@@ -104,7 +104,7 @@ def _verified(
     if options.strict and channels is None:
         raise UsageError("a strict check needs the graph's channels", "verify with the graph")
     if options.strict and options.since:
-        raise UsageError("a strict check is one of the whole log", "leave out --since, or --strict")
+        raise UsageError("a strict check needs the whole log", "leave out --since, or --strict")
     if options.since > max(cursor.head, 0):
         raise UsageError(f"thread {thread_id!r} has no step {options.since}", f"its newest is {cursor.head}")
     return _Check(store, cursor, channels, options).run()

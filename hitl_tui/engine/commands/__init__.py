@@ -205,7 +205,8 @@ def decode_command(data: bytes | str) -> AnyCommand:
         return command
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UsageError(
-            f"this is no command: {error}", f"give a JSON object with one of {', '.join(map(verb, COMMANDS))}"
+            f"this is not a command: {error}",
+            f"give a JSON object with one of {', '.join(map(verb, COMMANDS))}",
         ) from error
 
 

@@ -34,7 +34,7 @@ def claim(session: Session, command: Claim) -> int:
     if store is None:
         raise UsageError("no one else can answer a thread without a store", "compile(checkpointer=...)")
     if not command.minutes > 0:
-        raise UsageError(f"a claim of {command.minutes:g} minutes is none", "give minutes above 0")
+        raise UsageError(f"a claim can't last {command.minutes:g} minutes", "give minutes above 0")
     request = find_request(session.cursor, command.request_id, how_it_ended(session, command.request_id))
     check_reviewer(request, command.actor)
     now = session.clock()

@@ -52,7 +52,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     store, step, new_thread_id, changes = session.store, command.step, command.new_thread_id, command.changes
     actor, note = command.actor, command.note
     if store is None:
-        raise UsageError("this thread is kept nowhere", "give it a store to fork it")
+        raise UsageError("this thread is not stored", "give it a store to fork it")
     checkpoint = _checked_checkpoint(session, store, step)
     if store.info(new_thread_id) is not None:
         raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")

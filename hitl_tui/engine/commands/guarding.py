@@ -140,7 +140,7 @@ class _Guarded:
                 raise self._refusal(gate, inside, why="has no answer since the thread came here")
 
     def _has_passed(self, gate: GateInfo) -> bool:
-        """Whether a gate where the thread is has been answered, and no node has run on that yet."""
+        """Whether a gate at the thread's position has been answered, and no node has run since."""
         is_here = gate.node == self._last if gate.when == "after" else self._position == f"node:{gate.node}"
         return is_here and (gate.node, gate.when) in [(each.node, each.when) for each in self._passed]
 
@@ -149,7 +149,7 @@ class _Guarded:
 
 
 def ledgers_of_parents(store: Store, thread_id: str) -> list[LedgerEntry]:
-    """All decisions of the threads that a thread was forked from, as far as the store has them."""
+    """Return all decisions of the thread's parents that the store has."""
     parents = dict.fromkeys(part.thread_id for part in store.parts(thread_id) if part.thread_id != thread_id)
     known: list[LedgerEntry] = []
     for parent in parents:
@@ -158,7 +158,7 @@ def ledgers_of_parents(store: Store, thread_id: str) -> list[LedgerEntry]:
 
 
 def asking_nodes(ledger: Iterable[LedgerEntry]) -> dict[str, LedgerEntry]:
-    """The nodes that have asked certain people themselves, each with its newest request."""
+    """Return the nodes that have asked certain people themselves, each with its newest request."""
     asking: dict[str, LedgerEntry] = {}
     for entry in ledger:
         data = data_of(entry)
@@ -169,7 +169,7 @@ def asking_nodes(ledger: Iterable[LedgerEntry]) -> dict[str, LedgerEntry]:
 
 
 def last_node(store: Store, thread_id: str, head: int, ledger: Sequence[LedgerEntry]) -> str:
-    """The node that ran last up to a step, or that an edit or a fork was made as since; "" for none."""
+    """Return the node that ran last up to a step, or as which a later edit or fork was made; "" for none."""
     placed = {
         (entry.step or 0, entry.kind == "fork"): str(data_of(entry)["as_node"])
         for entry in ledger
@@ -191,7 +191,7 @@ def last_node(store: Store, thread_id: str, head: int, ledger: Sequence[LedgerEn
 
 
 def known_graph(session: Session, thread_id: str) -> list[GraphInfo]:
-    """The graph that a thread has run on by its log; none where that is the session's."""
+    """Return the graph on which the thread ran by its log; none if that is the session's graph."""
     store = session.store
     found = (store.info(thread_id), store.cursor(thread_id)) if store else (None, None)
     info, cursor = found
@@ -201,7 +201,7 @@ def known_graph(session: Session, thread_id: str) -> list[GraphInfo]:
 
 
 class Runs:
-    """Which nodes of a thread have run after which step, read from its newest step backwards.
+    """Reads from a thread's newest step backwards which nodes have run, and when.
 
     Args:
         names: the nodes that a checkpoint names.
@@ -224,13 +224,13 @@ class Runs:
         self._done = False
 
     def ran_after(self, node: str, step: int) -> bool:
-        """Whether a node has run in a later step than this one."""
+        """Whether a node has run in a later step than the given one."""
         while not self._done and node not in self._newest and (self._before is None or self._before > step):
             self._read_page()
         return self._newest.get(node, -1) > step
 
     def newest(self) -> int:
-        """The newest step that a node has made, -1 for none."""
+        """Return the newest step made by a node; -1 for none."""
         while not self._done and not self._newest:
             self._read_page()
         return max(self._newest.values(), default=-1)
@@ -253,11 +253,11 @@ def open_questions(
     here: range,
     of_anyone: bool = False,
 ) -> Iterator[LedgerEntry]:
-    """The requests without an answer that a thread would pass if it were placed after a node.
+    """Yield the unanswered requests that a thread would pass if it were placed after a node.
 
-    Those are what nodes on every path to it have asked themselves, the gates that the graph no longer
-    has, and what waits where the thread is, unless it is asked again. A plain breakpoint and the policy of a
-    node about untrusted data ask only whether that node runs.
+    These are the requests that nodes on every path to it have made, gates that the graph no longer has,
+    and requests at the position of the thread that will not be asked again. Plain breakpoints and taint
+    policies only ask whether a node may run, so they are left out.
 
     Args:
         ledger: all decisions of the thread.
@@ -289,12 +289,12 @@ def open_questions(
 
 
 def data_of(entry: LedgerEntry) -> Mapping[str, Any]:
-    """The data of a decision, empty where it is no mapping."""
+    """Return the data of a decision; empty if it is no mapping."""
     return entry.data if isinstance(entry.data, Mapping) else {}
 
 
 def is_settled(ledger: Sequence[LedgerEntry], request_id: str | None) -> bool:
-    """Whether a request was answered, by its deadline too; not where its deadline failed the thread."""
+    """Whether a request was answered, by its deadline too; False if its deadline failed the thread."""
     return any(
         entry.kind in SETTLES and entry.request_id == request_id and "answer" in data_of(entry)
         for entry in ledger
@@ -313,7 +313,7 @@ def _was_answered(gate: GateInfo, ledger: Sequence[LedgerEntry], first: int) -> 
 
 
 def _still_holds(session: Session, gate: GateInfo, state: LiveState, passed: Sequence[PassedGate]) -> bool:
-    """Whether an answer that no node has run on yet is about what the gate would ask now."""
+    """Whether an answer that no node has run on yet matches what the gate would ask now."""
     held = next((each for each in passed if (each.node, each.when) == (gate.node, gate.when)), None)
     gates = session.graph.before if gate.when == "before" else session.graph.after
     if held is None or gate.node not in gates:
@@ -334,7 +334,9 @@ def _refusal_of_gate(
 
 
 def refusal_of_question(command: str, asked: LedgerEntry) -> GateUnanswered:
-    """The error for a command that would pass a request without an answer.
+    """Return the error for a command that would pass a request without an answer.
+
+    `command` is such as "as_node='check'".
 
     Args:
         command: what it is, as "as_node='check'".

@@ -255,7 +255,9 @@ class StateGraph(Composing, Compensating):
                 f"node {source!r} has two conditional edges", "put all its targets in one route_map"
             )
         if not callable(route_fn):
-            raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
+            raise GraphInvalid(
+                f"the route after {source!r} is not a function", "give a function (state) -> key"
+            )
         takes_config = takes_second(route_fn, "config")
         check_arguments(
             f"the route after {source!r}", route_fn, "state", *(["config"] if takes_config else [])

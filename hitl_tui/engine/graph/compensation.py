@@ -51,19 +51,19 @@ class RollbackEntry(msgspec.Struct, frozen=True):
         thread: for a step in a subgraph, the subgraph's thread; "" for the thread's own steps.
     """
 
-    step: Annotated[int, about("The step that left it.")]
-    index: Annotated[int, about("Its place among the entries of that step.")]
-    invocation: Annotated[int, about("Which run of the graph that was.")]
-    node: Annotated[str, about("Its node, a branch with its path.")]
-    handler: Annotated[str, about("What runs.")]
-    args: Annotated[Any, about("With what.")]
+    step: Annotated[int, about("The step with the side effect.")]
+    index: Annotated[int, about("The entry's index in that step.")]
+    invocation: Annotated[int, about("The number of the invocation.")]
+    node: Annotated[str, about("The node, with the path of its branch.")]
+    handler: Annotated[str, about("The handler's name.")]
+    args: Annotated[Any, about("The handler's arguments.")]
     state: Annotated[
         Literal["open", "done", "failed", "inherited"],
-        about("Whether it is undone; `inherited` where only the thread it was forked from can."),
+        about("Whether it was undone; `inherited` means that only the parent of the fork can."),
     ]
-    error: Annotated[Maybe, about("What it failed of.")] = ""
-    attempts: Annotated[int, about("How often it was tried.")] = 0
-    thread: Annotated[Maybe, about("The thread of a subgraph's run whose entry it is.")] = ""
+    error: Annotated[Maybe, about("Why the handler failed.")] = ""
+    attempts: Annotated[int, about("The number of failed attempts.")] = 0
+    thread: Annotated[Maybe, about("The subgraph's thread that has the entry.")] = ""
 
     @property
     def runs_as(self) -> str:

@@ -16,7 +16,7 @@ from hitl_tui.errors import LogCorrupt
 
 NodeKind = Literal["node", "map", "parallel", "subgraph"]
 
-_GO_BACK = "go back to a copy of the store"
+_GO_BACK = "restore a backup of the store"
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,16 +71,16 @@ class EdgeInfo(msgspec.Struct, frozen=True):
 
     source: Annotated[str, about("A node, or `START`.")]
     target: Annotated[str, about("A node, or `END`.")]
-    label: Annotated[str, about("The value of the route that leads there; empty for a plain edge.")]
+    label: Annotated[str, about("The routing key; empty for a fixed edge.")]
 
 
 class InputField(Declaration, frozen=True):
     """An input that a graph asks for when a thread starts: a name for people, and its channel."""
 
-    name: Annotated[str, about("What `--input` names.")]
-    channel: Annotated[str, about("The channel it fills.")]
+    name: Annotated[str, about("The input's name, as in `--input`.")]
+    channel: Annotated[str, about("The channel that it sets.")]
     label: Annotated[str, about("The question.")]
-    example: Annotated[str, about("A value that fits.")] = ""
+    example: Annotated[str, about("An example.")] = ""
 
 
 class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,39 +93,39 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_timeout: the id of the choice that applies then; "" if the thread fails.
     """
 
-    node: Annotated[str, about("The node that it stands at.")]
-    when: Annotated[Literal["before", "after"], about("Before or after it.")]
+    node: Annotated[str, about("The node that has the gate.")]
+    when: Annotated[Literal["before", "after"], about("Whether it asks before or after the node.")]
     title: Annotated[str, about("The question.")]
-    kind: Annotated[RequestKind, about("What is wanted.")]
+    kind: Annotated[RequestKind, about("The kind of answer.")]
     choices: Annotated[tuple[Choice, ...], about("The allowed answers.")]
     sets: Annotated[
         dict[str, dict[str, Any]],
-        about(
-            "By the id of a choice, the channels' values that it sets, where they are no function's and not "
-            "private."
-        ),
+        about("By the id of a choice, the channel values it sets, except private and computed ones."),
     ] = {}
-    subject: Annotated[str | None, about("The channel that is decided about.")] = None
-    recommended: Annotated[str | None, about("The choice that is recommended.")] = None
-    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
-    quorum: Annotated[int, about("How many must agree.")] = 1
-    one_account: Annotated[bool, about("Whether one account may give several votes.")] = False
+    subject: Annotated[str | None, about("The channel that the decision is about.")] = None
+    recommended: Annotated[str | None, about("The recommended choice.")] = None
+    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anyone.")] = ()
+    quorum: Annotated[int, about("How many people must agree.")] = 1
+    one_account: Annotated[bool, about("Whether one operating system account may give several votes.")] = (
+        False
+    )
     logins: Annotated[
-        tuple[str, ...], about("Users or groups of the database who may answer; empty for anybody.")
+        tuple[str, ...], about("Database users or groups who may answer; empty for anyone.")
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
-    deadline: Annotated[float | None, about("Seconds until it expires; null where it never does.")] = None
+    deadline: Annotated[float | None, about("Seconds until it expires; null for never.")] = None
     on_timeout: Annotated[
-        str, about("The id of the choice that counts then; empty where the thread fails.")
+        str, about("The id of the choice that applies at the deadline; empty if the thread fails.")
     ] = ""
-    escalate_to: Annotated[tuple[str, ...], about("Who may answer, too, once it escalates.")] = ()
+    escalate_to: Annotated[tuple[str, ...], about("Who may also answer once it escalates.")] = ()
     escalate_after: Annotated[
-        float | None, about("Seconds until then, below 0 before the deadline; null for never.")
+        float | None,
+        about("Seconds until it escalates; below 0, seconds before the deadline; null for never."),
     ] = None
-    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
+    risk: Annotated[Literal["normal", "high"], about("A decision of `high` risk needs `--yes`.")] = "normal"
     binds: Annotated[
         tuple[str, ...],
-        about("The parts of the payload that an answer is bound to; empty for all."),
+        about("The parts of the payload that an answer applies to; empty for all."),
     ] = ()
 
     @property
@@ -192,7 +192,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
             LogCorrupt: the body does not match the digest, or is not a graph.
         """
         if hashlib.sha256(stored.body).hexdigest() != stored.digest:
-            raise LogCorrupt(f"the graph {stored.digest[:12]} is not as it was stored", _GO_BACK)
+            raise LogCorrupt(f"the graph {stored.digest[:12]} was changed after it was stored", _GO_BACK)
         try:
             check_nesting(stored.body)
             return msgspec.json.decode(stored.body, type=cls)

@@ -84,7 +84,7 @@ def check_arguments(
         may_be_async: whether its result is awaited.
 
     Raises:
-        GraphInvalid: it takes fewer arguments, needs more, or is async although nothing amay_be_async it.
+        GraphInvalid: it takes fewer arguments, needs more, or is async although its result is not awaited.
     """
     if not may_be_async and _is_async(function):
         raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")

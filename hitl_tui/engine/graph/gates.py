@@ -216,7 +216,7 @@ class Gate(Declaration, frozen=True):
         for choice in self.choices:
             if choice.id == chosen:
                 return choice, text
-        raise AnswerRefused(f"{chosen!r} is none of the answers to {self.title!r}", _known(self.choices))
+        raise AnswerRefused(f"{chosen!r} is not one of the answers to {self.title!r}", _known(self.choices))
 
 
 def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> dict[str, Any] | None:

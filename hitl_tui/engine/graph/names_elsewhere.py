@@ -38,7 +38,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
 
 
 def refuse_attribute(owner: object, what: str, name: str, elsewhere: Mapping[str, str]) -> NoReturn:
-    """Raise `AttributeError` for a name that an object does not have, with a hint where there is one.
+    """Raise `AttributeError` for a missing attribute, with a hint if there is one.
 
     Args:
         what: the object in words, as "a StateGraph".
@@ -54,7 +54,7 @@ def refuse_attribute(owner: object, what: str, name: str, elsewhere: Mapping[str
 
 
 def thread_in_config(config: Any) -> str:
-    """The thread id in a LangGraph config, "" where there is none."""
+    """Return the thread id in a LangGraph config, "" if it has none."""
     inner = config.get("configurable") if isinstance(config, Mapping) else None
     found = inner.get("thread_id") if isinstance(inner, Mapping) else None
     return found if isinstance(found, str) else ""

@@ -183,7 +183,7 @@ def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
         ).is_valid
     except (jsonschema_rs.ValidationError, ValueError, TypeError):
         raise GraphInvalid(
-            f"{what}it is no regular expression here",
+            f"{what}it is not a valid regular expression here",
             "as in '(?i)approved|done'; look-around and back-references are left out",
         ) from None
 

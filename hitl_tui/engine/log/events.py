@@ -80,8 +80,12 @@ class AsNode(msgspec.Struct, frozen=True):
     """
 
     node: Annotated[str, about("The node that the edit is made as, or `START`.")]
-    next_nodes: Annotated[tuple[str, ...], about("What runs next; empty where the run ends.", name="next")]
-    problem: Annotated[Maybe, about("Why what runs next is unknown, or why it can't be done.")] = ""
+    next_nodes: Annotated[
+        tuple[str, ...], about("The nodes that run next; empty if the run ends.", name="next")
+    ]
+    problem: Annotated[
+        Maybe, about("Why the edit can't be made as this node, or why the next node is unknown.")
+    ] = ""
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -117,28 +121,30 @@ class Progress(msgspec.Struct, frozen=True):
     `uses` are model calls that are not part of a step yet; the totals include them.
     """
 
-    status: Annotated[Status, about("Where the thread stands.")]
+    status: Annotated[Status, about("The thread's status.")]
     reason: Annotated[
         str,
-        about("Why: `end`, `approval`, `interrupt`, `limit`, `paused`, `user`...; empty while it runs."),
+        about(
+            "The reason: `end`, `approval`, `interrupt`, `limit`, `paused`, `user`...; empty while it runs."
+        ),
     ]
-    head: Annotated[int, about("The newest step, 0 for the input, -1 before it.", name="step")]
+    head: Annotated[int, about("The newest step; 0 for the input, -1 before it.", name="step")]
     position: str
     next_node: Annotated[
         str | None,
-        about("The node that runs next, `END`, or null where a route has yet to be asked.", name="next"),
+        about("The node that runs next, `END`, or null if a route decides it.", name="next"),
     ]
-    invocation: Annotated[int, about("Number of the run since the thread began or began anew, from 1.")]
-    iteration: Annotated[int, about("Node runs of this invocation.")]
+    invocation: Annotated[int, about("The number of the thread's invocation, from 1.")]
+    iteration: Annotated[int, about("Node runs in this invocation.")]
     visits: Mapping[str, int]
     tokens_in: Annotated[int, about("Tokens sent to models so far.")]
-    tokens_out: Annotated[int, about("Tokens that models wrote so far.")]
+    tokens_out: Annotated[int, about("Tokens written by models so far.")]
     cost: Annotated[float, about("US dollars so far.")]
-    cost_known: Annotated[bool, about("False where a price is unknown: then `cost` is what is known of it.")]
+    cost_known: Annotated[bool, about("False if a price is unknown; `cost` is then a lower bound.")]
     active: Annotated[Duration, about("Seconds in which nodes ran.")]
     limits: Limits
-    pending: Annotated[tuple[Request, ...], about("What waits for a human.")]
-    error: Annotated[ErrorInfo | None, about("What the last run failed of.")]
+    pending: Annotated[tuple[Request, ...], about("The requests that wait for a person.")]
+    error: Annotated[ErrorInfo | None, about("Why the last run failed.")]
     uses: tuple[ModelUse, ...] = ()
 
 
@@ -157,9 +163,9 @@ class NodeStarted(Fact, frozen=True):
     """A node begins; `step` is the number that its step will have."""
 
     node: Annotated[str, about("The node.")]
-    step: Annotated[int, about("The step it will be.")]
-    attempt: Annotated[int, about("From 1.")]
-    at: Annotated[Time, about("When.")]
+    step: Annotated[int, about("The number that its step will have.")]
+    attempt: Annotated[int, about("The number of the attempt, from 1.")]
+    at: Annotated[Time, about("When it started.")]
 
 
 class BranchStarted(Fact, frozen=True):
@@ -167,11 +173,11 @@ class BranchStarted(Fact, frozen=True):
 
     node: Annotated[str, about("The node.")]
     path: Annotated[str, about("The branch.")]
-    name: Annotated[str, about("What it runs.")]
-    index: Annotated[int, about("Its place, from 0.")]
-    total: Annotated[int, about("How many there are.")]
-    attempt: Annotated[int, about("From 1.")]
-    at: Annotated[Time, about("When.")]
+    name: Annotated[str, about("The node of the branch.")]
+    index: Annotated[int, about("Its index, from 0.")]
+    total: Annotated[int, about("The number of branches.")]
+    attempt: Annotated[int, about("The number of the attempt, from 1.")]
+    at: Annotated[Time, about("When it started.")]
 
 
 class BranchEnded(Fact, frozen=True):
@@ -181,8 +187,8 @@ class BranchEnded(Fact, frozen=True):
     """
 
     node: Annotated[str, about("The node.")]
-    outcome: Annotated[BranchOutcome, about("What became of it.")]
-    at: Annotated[Time, about("When.")]
+    outcome: Annotated[BranchOutcome, about("How the branch ended.")]
+    at: Annotated[Time, about("When it ended.")]
 
 
 class BranchWaits(Fact, frozen=True):
@@ -215,7 +221,7 @@ class TextStreamed(Fact, frozen=True, tag="text"):
 
     node: Annotated[str, about("The node.")]
     agent: Annotated[str, about("The agent; empty for the node itself.")]
-    text: Annotated[str, about("The piece.")]
+    text: Annotated[str, about("The text.")]
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
@@ -236,7 +242,7 @@ class TaintRead(Fact, frozen=True):
     """A node that warns of taint is about to run on tainted channels."""
 
     node: Annotated[str, about("The node.")]
-    tainted: Annotated[tuple[Taint, ...], about("The tainted channels that it may read.")]
+    tainted: Annotated[tuple[Taint, ...], about("The tainted channels that the node may read.")]
 
 
 class ToolCalled(Fact, frozen=True):
@@ -249,9 +255,9 @@ class ToolCalled(Fact, frozen=True):
     node: Annotated[str, about("The node.")]
     agent: Annotated[str, about("The agent.")]
     tool: Annotated[str, about("The tool.")]
-    arguments: Annotated[Any, about("With what.")]
-    result: Annotated[str | None, about("What it gave.")]
-    error: Annotated[str | None, about("What it failed of.")]
+    arguments: Annotated[Any, about("The arguments.")]
+    result: Annotated[str | None, about("The result.")]
+    error: Annotated[str | None, about("The error, if it failed.")]
     duration: Annotated[Duration, about("Seconds.")]
     path: Annotated[Maybe, about("The branch.")] = ""
 
@@ -261,9 +267,9 @@ class NodeRetrying(Fact, frozen=True):
 
     node: Annotated[str, about("The node.")]
     attempt: Annotated[int, about("The attempt that failed.")]
-    max_attempts: Annotated[int, about("How often it is tried.")]
-    wait: Annotated[float, about("Seconds until then.")]
-    error: Annotated[str, about("What it failed of.")]
+    max_attempts: Annotated[int, about("The number of attempts.")]
+    wait: Annotated[float, about("Seconds until the next attempt.")]
+    error: Annotated[str, about("Why the attempt failed.")]
     path: Annotated[Maybe, about("The branch.")] = ""
 
 
@@ -272,12 +278,10 @@ class BreakpointHit(Fact, frozen=True):
 
     node: Annotated[str, about("The node.")]
     breakpoint: Annotated[str, about("The breakpoint, as `--break` takes it.")]
-    hits: Annotated[int, about("How often it was hit by now, since the thread was opened.")]
+    hits: Annotated[int, about("How often it was hit since the thread was opened.")]
     stops: Annotated[bool, about("Whether the run stops there.")]
-    line: Annotated[Maybe, about("The line that it tells.")] = ""
-    frames: Annotated[
-        tuple[Frame, ...], about("Where the node has returned, behind which the run stops.")
-    ] = ()
+    line: Annotated[Maybe, about("The logged line.")] = ""
+    frames: Annotated[tuple[Frame, ...], about("Where the node returned, if the run stops after it.")] = ()
 
 
 class StepOutcome(Protocol):
@@ -367,22 +371,22 @@ class AttemptDropped(Fact, frozen=True):
     """A running attempt was stopped (cancel, quit); nothing was committed."""
 
     node: Annotated[str, about("The node.")]
-    attempt: Annotated[int, about("Which.")]
-    why: Annotated[str, about("Why.")]
+    attempt: Annotated[int, about("The number of the attempt.")]
+    why: Annotated[str, about("Why it was stopped.")]
 
 
 class ThreadForked(Fact, frozen=True, tag="forked"):
     """A fork of this thread was made at `step`."""
 
     child: Annotated[str, about("The new thread.")]
-    step: Annotated[int, about("At which step.")]
+    step: Annotated[int, about("The step it was forked at.")]
 
 
 class HolderChanged(Fact, frozen=True):
     """Another process took the thread's lease, or released it."""
 
     holder: Annotated[
-        Maybe, about("Who: user, host and process; nobody where it was given back.", name="held_by")
+        Maybe, about("The new holder: user, host and process; empty if it was released.", name="held_by")
     ]
 
 
@@ -392,7 +396,7 @@ class AttendanceChanged(Fact, frozen=True):
     `attending` are all people who have it open or claimed now, except the viewer itself.
     """
 
-    attending: Annotated[tuple[Presence, ...], about("Who looks, or has claimed it.")]
+    attending: Annotated[tuple[Presence, ...], about("Who has a request open or has claimed one.")]
 
 
 class GraphChanged(Fact, frozen=True):
@@ -407,10 +411,10 @@ class GraphChanged(Fact, frozen=True):
     """
 
     differences: Annotated[
-        tuple[str, ...], about("What isn't as it was, a line each; empty where nothing shows from outside.")
+        tuple[str, ...], about("The differences, a line each; empty if only code inside functions changed.")
     ]
     repeats: Annotated[
-        Repeats | None, about("What would run again under the saved code; null where it can't be loaded.")
+        Repeats | None, about("What would run again under the saved code; null if it can't be loaded.")
     ] = None
 
 
@@ -420,19 +424,19 @@ class LimitNear(Fact, frozen=True):
     `limit` is a field of `Limits`; `used` and `allowed` are in its unit.
     """
 
-    limit: Annotated[str, about("As `max_iterations`.")]
-    percent: Annotated[int, about("How much of it: 50, 75, 90 or 100.")]
-    used: Annotated[float, about("What is used, in its unit.")]
-    allowed: Annotated[float, about("The limit.")]
+    limit: Annotated[str, about("The limit, such as `max_iterations`.")]
+    percent: Annotated[int, about("The percentage used: 50, 75, 90 or 100.")]
+    used: Annotated[float, about("The amount used, in the limit's unit.")]
+    allowed: Annotated[float, about("The amount allowed.")]
 
 
 class PriceUnknown(Fact, frozen=True):
     """A model call's price is unknown, so `max_cost_usd` can't be enforced; sent once per thread."""
 
-    node: Annotated[str, about("The node that called it.")]
-    agent: Annotated[str, about("The agent; empty where the node counted the call itself.")]
+    node: Annotated[str, about("The node that made the call.")]
+    agent: Annotated[str, about("The agent; empty if the node counted the call itself.")]
     model: Annotated[str, about("The model.")]
-    allowed: Annotated[float, about("The limit, in US dollars.")]
+    allowed: Annotated[float, about("The cost limit in US dollars.")]
     stops: Annotated[bool, about("Whether the limit counts as reached.")]
 
 
@@ -442,7 +446,7 @@ class RunEnded(Fact, frozen=True):
     progress: Inline[Progress]
     exit_code: Annotated[
         int,
-        about("Of a run that was broken off, as 4 where somebody else has gone on with the thread; else 0."),
+        about("For an aborted run, why: 4 if somebody else continued the thread; otherwise 0."),
     ] = 0
 
 

@@ -27,13 +27,15 @@ class WorkerJob(msgspec.Struct, frozen=True):
     """
 
     thread: Annotated[str, about("The thread.")]
-    state: Annotated[JobState, about("Whether it waits for a worker, for its time, or runs.")]
+    state: Annotated[
+        JobState, about("The job's status: running, queued for a worker, or waiting for a later time.")
+    ]
     graph: Annotated[str, about("The name of its graph.")]
-    digest: Annotated[str, about("The beginning of its graph's digest.")]
-    priority: Annotated[int, about("What is higher goes first.")]
-    since: Annotated[Time, about("When it was queued, is to begin, or began to run.")]
-    tries: Annotated[int, about("How often it was put off.")] = 0
-    why: Annotated[Maybe, about("Why it was put off, or given to another worker.")] = ""
+    digest: Annotated[str, about("The beginning of the digest of its graph.")]
+    priority: Annotated[int, about("The priority; higher ones run first.")]
+    since: Annotated[Time, about("When it was queued, may start, or started to run.")]
+    tries: Annotated[int, about("How often it was postponed.")] = 0
+    why: Annotated[Maybe, about("Why it was postponed or moved to another worker.")] = ""
     worker: Annotated[int | None, about("The worker that runs it.")] = None
     orphan: Annotated[bool, about("Whether no worker has its graph.")] = False
 
@@ -41,8 +43,8 @@ class WorkerJob(msgspec.Struct, frozen=True):
 class HandedGraph(msgspec.Struct, frozen=True):
     """A graph that a worker can run."""
 
-    name: Annotated[str, about("Its name.")]
-    digest: Annotated[str, about("The beginning of its digest.")]
+    name: Annotated[str, about("The graph's name.")]
+    digest: Annotated[str, about("The beginning of the graph's digest.")]
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
@@ -53,23 +55,23 @@ class WorkerInfo(msgspec.Struct, frozen=True):
         login: its database login.
     """
 
-    id: Annotated[int, about("Its number.")]
-    user: Annotated[str, about("Its user.")]
-    host: Annotated[str, about("Its host.")]
-    pid: Annotated[int, about("Its process.")]
-    login: Annotated[str, about("Its user of the database.")]
+    id: Annotated[int, about("The worker's number.")]
+    user: Annotated[str, about("The user who runs it.")]
+    host: Annotated[str, about("The host.")]
+    pid: Annotated[int, about("The process id.")]
+    login: Annotated[str, about("The database login.")]
     concurrency: Annotated[int, about("How many threads it runs at once.")]
-    graphs: Annotated[tuple[HandedGraph, ...], about("The graphs it has.")]
-    since: Annotated[Time, about("When it began.")]
-    heard: Annotated[Time, about("When it was heard of last.")]
-    stopping: Annotated[bool, about("Whether it takes no more threads.")] = False
+    graphs: Annotated[tuple[HandedGraph, ...], about("The graphs that it can run.")]
+    since: Annotated[Time, about("When it started.")]
+    heard: Annotated[Time, about("When it last sent a sign of life.")]
+    stopping: Annotated[bool, about("Whether it is stopping and takes no more threads.")] = False
 
 
 class OrphanGraph(msgspec.Struct, frozen=True):
     """A graph that queued threads need and no worker has."""
 
-    name: Annotated[str, about("Its name.")]
-    digest: Annotated[str, about("The beginning of its digest.")]
+    name: Annotated[str, about("The graph's name.")]
+    digest: Annotated[str, about("The beginning of the graph's digest.")]
     threads: Annotated[int, about("How many threads are queued for it.")]
 
 
@@ -112,13 +114,13 @@ class Jobs(Protocol):
         """Whether a thread was handed to the workers."""
 
     def of_threads(self, threads: Collection[str]) -> Sequence[WorkerJob]:
-        """The jobs of some threads; where a thread has two, the running one comes second."""
+        """Return the jobs of some threads; if a thread has two, the running one comes second."""
 
     def at_work(self, limit: int) -> AtWork:
-        """The live workers, oldest first, and the first `limit` jobs.
+        """Return the live workers, oldest first, and the first `limit` jobs.
 
         Running jobs come first, then the others in the order in which they will run.
         """
 
     def orphaned(self, threads: Collection[str]) -> Collection[str]:
-        """Those of these threads that were handed to the workers though no worker has their graph."""
+        """Return the given threads that were handed to the workers although no worker has their graph."""

@@ -24,8 +24,8 @@ BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 class LocalValue(msgspec.Struct, frozen=True):
     """A local variable's value when its frame was left, as text."""
 
-    name: Annotated[str, about("The local.")]
-    text: Annotated[str, about("Its value, bounded; `[private]` where a private channel has it.")]
+    name: Annotated[str, about("The name of the local variable.")]
+    text: Annotated[str, about("The value, shortened; `[private]` if it is that of a private channel.")]
 
 
 class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -37,27 +37,28 @@ class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     file: Annotated[Maybe, about("The file; null for frames of a library.")] = ""
-    line: Annotated[int, about("The line that it stood at.")] = 0
+    line: Annotated[int, about("The current line.")] = 0
     function: Annotated[Maybe, about("The function with its parameters.")] = ""
     first: Annotated[int, about("The number of the first of `lines`.")] = 1
-    lines: Annotated[tuple[str, ...], about("Source lines around it, as they were.")] = ()
-    values: Annotated[tuple[LocalValue, ...], about("What its locals held.")] = ()
-    library: Annotated[Maybe, about("The library whose frames stand here.")] = ""
-    count: Annotated[int, about("How many frames of it.")] = 0
+    lines: Annotated[tuple[str, ...], about("The source lines around it.")] = ()
+    values: Annotated[tuple[LocalValue, ...], about("The local variables.")] = ()
+    library: Annotated[Maybe, about("The library that the frames belong to.")] = ""
+    count: Annotated[int, about("The number of library frames.")] = 0
 
 
 class ErrorInfo(msgspec.Struct, frozen=True):
     """A node's failure; `details` is its traceback, `frames` are the frames of the user's code."""
 
-    node: Annotated[str, about("The node; empty where none is to blame.")]
-    attempt: Annotated[int, about("Its last attempt, from 1.")]
-    title: Annotated[str, about("What kind of failure.")]
-    message: Annotated[str, about("What was wrong, and where.")]
-    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")] = ""
+    node: Annotated[str, about("The node; empty if no node is to blame.")]
+    attempt: Annotated[int, about("The number of its last attempt, from 1.")]
+    title: Annotated[str, about("The kind of failure.")]
+    message: Annotated[str, about("What went wrong, and where.")]
+    hint: Annotated[str, about("How to fix it; empty if there is no hint.")] = ""
     details: str = ""
-    channel: Annotated[Maybe, about("The channel whose value must be mended.")] = ""
+    channel: Annotated[Maybe, about("The channel whose value must be fixed.")] = ""
     frames: Annotated[
-        tuple[Frame, ...], about("Your frames that led to it, the innermost last, with what locals held.")
+        tuple[Frame, ...],
+        about("The frames of your code that led to it, innermost last, with local variables."),
     ] = ()
 
 
@@ -109,15 +110,15 @@ class ToolUse(msgspec.Struct, frozen=True):
         updates: how many updates of channels it made.
     """
 
-    agent: Annotated[str, about("Who called.")]
-    tool: Annotated[str, about("What was called.")]
-    arguments: Annotated[Any, about("With what; text where it is long.")]
-    result: Annotated[str | None, about("What it gave.")] = None
-    error: Annotated[str | None, about("What it failed of.")] = None
+    agent: Annotated[str, about("The calling agent.")]
+    tool: Annotated[str, about("The tool.")]
+    arguments: Annotated[Any, about("The arguments; text if they are long.")]
+    result: Annotated[str | None, about("The result.")] = None
+    error: Annotated[str | None, about("The error, if it failed.")] = None
     duration: Annotated[Duration, about("Seconds.")] = 0
     attempt: Annotated[int, about("The attempt of the node.")] = 1
     path: Annotated[Maybe, about("The branch.")] = ""
-    updates: Annotated[int, about("How many updates of channels it made.")] = 0
+    updates: Annotated[int, about("The number of channel updates that it made.")] = 0
 
 
 class StreamedText(msgspec.Struct, frozen=True):
@@ -134,12 +135,12 @@ class StreamedText(msgspec.Struct, frozen=True):
     agent: Annotated[Maybe, about("The agent.")]
     path: Annotated[Maybe, about("The branch.")]
     attempt: Annotated[int, about("The attempt of the node.")]
-    text: Annotated[str, about("What was written; where it is long, how it begins.")]
-    left_out: Annotated[int, about("Characters behind it that were not kept.")] = 0
-    end: Annotated[Maybe, about("How it ends, behind those.")] = ""
+    text: Annotated[str, about("The text; only the beginning if it is long.")]
+    left_out: Annotated[int, about("The number of characters left out after that.")] = 0
+    end: Annotated[Maybe, about("The end of a long text.")] = ""
     replies: Annotated[
         tuple[tuple[int, int], ...],
-        about("Of an agent: a pair each time its model answered, the characters and the calls of tools."),
+        about("For each reply of an agent's model: its number of characters and of tool calls."),
     ] = ()
 
     @property
@@ -157,10 +158,10 @@ class KeptArtifact(msgspec.Struct, frozen=True):
         path: the branch it came from, "" for a plain node.
     """
 
-    name: Annotated[str, about("Its name.")]
-    media_type: Annotated[str, about("What it is, as `text/markdown`.")]
+    name: Annotated[str, about("The artifact's name.")]
+    media_type: Annotated[str, about("The media type, such as `text/markdown`.")]
     body: str
-    binary: Annotated[bool, about("Whether it is bytes in place of text.")] = False
+    binary: Annotated[bool, about("Whether it is bytes rather than text.")] = False
     path: Annotated[Maybe, about("The branch.")] = ""
 
     @property
@@ -234,16 +235,14 @@ class BranchOutcome(msgspec.Struct, frozen=True):
         duration: includes waits between attempts.
     """
 
-    path: Annotated[str, about("Its name in the step, as `scan[2]`.")]
-    name: Annotated[str, about("What it runs.")]
-    index: Annotated[int, about("Its place, from 0.")]
-    status: Annotated[BranchStatus, about("How it ended; `unneeded` where the others were enough.")]
-    error: Annotated[ErrorInfo | None, MESSAGE, about("What it failed of.")] = None
-    attempts: Annotated[int, about("How often it was tried.")] = 0
+    path: Annotated[str, about("The branch's path, such as `scan[2]`.")]
+    name: Annotated[str, about("The node of the branch.")]
+    index: Annotated[int, about("Its index, from 0.")]
+    status: Annotated[BranchStatus, about("How it ended; `unneeded` if the other branches were enough.")]
+    error: Annotated[ErrorInfo | None, MESSAGE, about("Why it failed.")] = None
+    attempts: Annotated[int, about("The number of attempts.")] = 0
     duration: Annotated[Duration, about("Seconds.")] = 0
-    overridden: Annotated[
-        tuple[str, ...], about("Channels in which a later branch replaced what it wrote.")
-    ] = ()
+    overridden: Annotated[tuple[str, ...], about("Channels in which a later branch replaced its value.")] = ()
     thread: Annotated[Maybe, about("The thread of a subgraph's run.")] = ""
 
 

@@ -150,60 +150,65 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
-    """One committed step.  Step 0 is the input.
+    """One committed step; step 0 is the input.
 
-    `position` is where the thread is after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
-    route is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
-    `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
-    runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents
-    called, in failed attempts, too, and `streamed` what was printed and streamed in them;
-    `artifacts` are those of its node; `origin` is the id of the checkpoint of another engine that a mirrored
-    step is.  `ledger_hash` is that of the newest decision at its commit,
-    so that the checkpoint a decision made names it; `cursor_hash` is that of the cursor after it;
-    `checkpoint_hash` is over all of it (see `thread.hashes`).
+    `position` is where the thread is after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done,
+    its route is decided on resume), "end" or `ROLLBACK`. `node` is the node's name, "" for input and
+    people. `tainted` are the tainted channels after it. `read` is what the node read, if that was
+    recorded: in runs that somebody watches or that have taint to follow.
+
+    `calls` are the tools that its agents called, and `streamed` is its output, both including failed
+    attempts. `artifacts` are those of its node. `origin` is the id of another engine's checkpoint that a
+    mirrored step stands for.
+
+    `ledger_hash` is that of the newest decision at its commit, so the checkpoint names the decision that
+    made it. `cursor_hash` is that of the cursor after it. `checkpoint_hash` covers all of it (see
+    `thread.hashes`).
     """
 
     thread_id: Annotated[
-        str, about("The thread it was made in: a parent's, for the steps before a fork.", name="thread")
+        str, about("The thread that made it; for steps before a fork, the parent.", name="thread")
     ]
-    step: Annotated[int, about("Its number, from 0.")]
+    step: Annotated[int, about("The step's number, from 0.")]
     parent_thread: str | None
     parent_step: int
-    source: Annotated[Source, about("Who made it.")]
+    source: Annotated[Source, about("The kind of writer.")]
     node: Annotated[Maybe, about("The node that made it.")]
-    position: Annotated[str, about("Where the run goes on, as `node:write`, `route:check`, `end`.")]
-    status: Annotated[Status, about("Where the thread stood then.")]
-    reason: Annotated[str, about("Why.")]
-    invocation: Annotated[int, about("The run it belongs to.")]
-    iteration: Annotated[int, about("Node runs of that run so far.")]
-    attempt: Annotated[int, about("The attempt of the node that succeeded.")]
+    position: Annotated[str, about("Where the run continues: `node:write`, `route:check`, `end`.")]
+    status: Annotated[Status, about("The thread's status after the step.")]
+    reason: Annotated[str, about("The reason for that status.")]
+    invocation: Annotated[int, about("The number of the invocation.")]
+    iteration: Annotated[int, about("Node runs in that invocation so far.")]
+    attempt: Annotated[int, about("The number of the successful attempt.")]
     duration: Annotated[Duration, about("Seconds.")]
     tokens_in: Annotated[int, about("Tokens sent in this step.")]
     tokens_out: Annotated[int, about("Tokens written in this step.")]
-    cost: Annotated[float | None, about("US dollars of this step; null where a price is unknown.")]
+    cost: Annotated[float | None, about("US dollars of this step; null if a price is unknown.")]
     state_hash: Annotated[
         StateHash,
-        about("Hash of the state it made; `[private]` where that would tell of private channels."),
+        about("Hash of the state after it; `[private]` if private channels could be guessed by it."),
     ]
     first_seq: int
     last_seq: int
     at: Annotated[Time, about("When it was committed.")]
     actor: Annotated[str | None, about("The person who made it.")] = None
-    note: Annotated[str | None, about("Why they did.")] = None
-    decision: Annotated[str | None, about("What they decided.")] = None
+    note: Annotated[str | None, about("The reason they gave.")] = None
+    decision: Annotated[str | None, about("The id of the choice they took.")] = None
     made_by: Annotated[MadeBy, about("Who made it: `person`, `deadline`, `policy`, `node` or `program`.")] = (
         "node"
     )
-    text: Annotated[str | None, about("What the node says of itself, as a verdict or a route.")] = None
+    text: Annotated[str | None, about("The node's own summary, such as a verdict or a route.")] = None
     uses: tuple[ModelUse, ...] = ()
-    branches: Annotated[tuple[BranchOutcome, ...], about("What ran inside it.")] = ()
-    tainted: Annotated[tuple[Taint, ...], about("The channels that hold something from outside.")] = ()
+    branches: Annotated[
+        tuple[BranchOutcome, ...], about("The branches or the subgraph that ran inside it.")
+    ] = ()
+    tainted: Annotated[tuple[Taint, ...], about("The tainted channels after it.")] = ()
     read: Annotated[tuple[str, ...], about("The channels that its node read.")] = ()
     compensations: tuple[Compensation, ...] = ()
     calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")] = ()
     streamed: tuple[StreamedText, ...] = ()
     artifacts: tuple[KeptArtifact, ...] = ()
-    origin: Annotated[str | None, about("The checkpoint of LangGraph that it mirrors.")] = None
+    origin: Annotated[str | None, about("The LangGraph checkpoint that it mirrors.")] = None
     ledger_hash: bytes = b""
     cursor_hash: bytes = b""
     checkpoint_hash: bytes = b""
@@ -234,51 +239,55 @@ def next_of(position: str) -> str | None:
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of the decision ledger: who decided what, when, why, and which state they saw.
 
-    `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
-    answer, refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked,
-    update_state, declassify, reveal, export,
-    taint, extend, cancel, pause, resume, fork, takeover, graph, agent, stop, failed, rollback, undone,
-    undo_failed, rolled_back; or one of `NO_DECISIONS`: a call is a completed model or tool call of a node
-    that has no step yet, a progress says only that the cursor changed.  `seen` is the
-    state_hash that was on screen, b"" where there was none.  `pending_hash` is over the whole
-    request that the entry is about, as it waited then, b"" where it is about none; `request_hash` is over
-    what that request asked (see `thread.binding`): an answer applies only to a request with the same one.
-    `account` is the operating system's account and host that wrote it, as "ann@box": a fact beside the name
-    that was claimed.  `signature` is that of the person's key over what was decided (see `signed_words`), ""
-    where it was not signed.  Entries form a hash chain of their own.
-    `cursor_hash` is that of the cursor after the commit, in the last entry of a commit without a step; b"" in
-    others.
-    `login` is the login of the database that wrote it, "" in a store that has none; it is in no hash, since
-    the database itself sets it and lets nobody change it.
+    `kind` is one of input (goal and constraints as given), request, rebound, withdrawn, vote, answer,
+    refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked, update_state,
+    declassify, reveal, export, taint, extend, cancel, pause, resume, fork, takeover, graph, agent, stop,
+    failed, rollback, undone, undo_failed, rolled_back. It can also be one of `NO_DECISIONS`: a call is a
+    completed model or tool call of a node without a step so far; a progress entry only says that the
+    cursor changed.
+
+    `seen` is the state_hash that was on screen, b"" for none. `pending_hash` covers the whole request that
+    the entry is about, as it waited then; b"" for none. `request_hash` covers what that request asked (see
+    `thread.binding`): an answer applies only to a request with the same one.
+
+    `account` is the operating system's account and host that wrote it, as "ann@box", recorded besides the
+    stated name. `signature` is made with the person's key over what was decided (see `signed_words`); ""
+    if unsigned. `login` is the database login that wrote it, "" without one; no hash covers it, since the
+    database itself sets it and nobody can change it.
+
+    Entries form a hash chain of their own. `cursor_hash` is that of the cursor after the commit, in the
+    last entry of a commit without a step; b"" in others.
     """
 
     thread_id: str
-    n: Annotated[int, about("Its number, from 1.")]
+    n: Annotated[int, about("The entry's number, from 1.")]
     kind: Annotated[
         str,
         about(
-            "As `request`, `answer`, `update_state`, `refused`, `takeover`, `cancel`, `declassify`.",
+            "The kind: `request`, `answer`, `update_state`, `refused`, `takeover`, `cancel`, `declassify`...",
             name="decision",
         ),
     ]
     step: Annotated[int, about("The step it is about.")]
     request_id: Annotated[str | None, about("The request.", name="request")]
-    actor: Annotated[str | None, about("Who.")]
-    note: Annotated[str | None, about("Why, or the question of a request.")]
-    seen: Annotated[StateHash, about("Hash of the state that was looked at.")]
-    data: Annotated[Facts, about("The facts of its kind, as the answer.")]
-    at: Annotated[Time, about("When.")]
+    actor: Annotated[str | None, about("The person.")]
+    note: Annotated[str | None, about("The reason, or the title of a request.")]
+    seen: Annotated[StateHash, about("Hash of the state that was on screen.")]
+    data: Annotated[Facts, about("More facts, depending on the kind, such as the answer.")]
+    at: Annotated[Time, about("When it was written.")]
     prev_hash: bytes
     hash: bytes
     pending_hash: bytes = b""
     request_hash: bytes = b""
     account: Annotated[str, about("The account and host that wrote it, as ann@box.")] = ""
-    signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")] = ""
+    signature: Annotated[
+        Maybe, about("The deciding person's signature, as `ssh-keygen -Y sign` makes it.")
+    ] = ""
     made_by: Annotated[MadeBy, about("Who decided: `person`, `deadline`, `policy`, `node` or `program`.")] = (
         "person"
     )
     cursor_hash: bytes = b""
-    login: Annotated[Maybe, about("The login of the database that wrote it.")] = ""
+    login: Annotated[Maybe, about("The database login that wrote it.")] = ""
 
 
 class Limits(Declaration, frozen=True):
@@ -315,26 +324,28 @@ class Limits(Declaration, frozen=True):
             if not isinstance(value, kinds) or isinstance(value, bool) or not 0 <= value < math.inf:
                 kind = "a whole number" if whole else "a number"
                 raise UsageError(
-                    f"{name}={value!r} is no limit", f"give {kind} of at least 0, or None for none"
+                    f"{name}={value!r} is not a limit", f"give {kind} of at least 0, or None for none"
                 )
 
 
 class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Current position of a thread: its one mutable row, replaced in each commit.
 
-    `version` grows by one per commit; a writer that expects another version is stale.
-    `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
-    node at `position`, `passed` the questions before that node, and after the one that ran last, that have
-    been answered, `branches` is what that node's branches have come to.  `last_record_hash`,
-    `checkpoint_hash` and `ledger_hash` are what the next record, checkpoint and decision are chained to.
-    `first_call` is the number of the
-    first ledger entry that records a call of it, 0 while there is none; calls of entries up to number
-    `counted` are in `uses` and `calls`: the calls of models and tools since the last step of a node that no
-    checkpoint has yet.  `streamed` is what attempts that failed have written meanwhile, `compensated` says
-    that some step may have something to undo.  `graph` is the digest of the graph that the thread has gone
-    on with, ""
-    while that is the one it was begun with.  `context` is what its invocation was begun with,
-    `private_context` the names in it whose values are private.
+    `version` grows by one per commit; a writer that expects another version is stale. `head` is the last
+    step (-1: none yet). `answers` are the answers to interrupts inside the node at `position`. `passed`
+    are the answered questions before that node and after the one that ran last. `branches` is the progress
+    of that node's branches.
+
+    `last_record_hash`, `checkpoint_hash` and `ledger_hash` are the hashes to which the next record,
+    checkpoint and decision are chained.
+
+    `first_call` is the number of the first ledger entry that records a call of that node, 0 for none.
+    Calls of entries up to number `counted` are in `uses` and `calls`, which hold the model and tool calls
+    since the last step of a node. `streamed` is the output of failed attempts since then. `compensated`
+    says that some step may have something to undo.
+
+    `graph` is the digest of the graph with which the thread has continued, "" for its first graph.
+    `context` is that of its invocation, `private_context` the names in it whose values are private.
     """
 
     thread_id: str
@@ -415,13 +426,12 @@ class StoredGraph(NamedTuple):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """Everything that one transaction writes: after a crash all of it is stored, or nothing.
+    """Everything that one transaction writes: after a crash, all of it is stored or nothing.
 
-    `birth` is the id that the thread got when it was made (`ThreadInfo.birth`): it keeps a writer of a
-    deleted thread from writing to a new thread of the same name.
-    `graph` is the graph that the thread runs on from here, where the store may not have it yet; `takes` is
-    the lease with which its writer takes the thread, which nobody holds, and `gives_back` says that it holds
-    the thread no more behind it.
+    `birth` is the unique id of the thread (`ThreadInfo.birth`), which keeps a writer of a deleted thread
+    from writing to a new thread of the same name. `graph` is the graph with which the thread continues, if
+    the store may not have it yet. `takes` is a lease to acquire in the same transaction, `gives_back`
+    releases the lease after it.
     """
 
     cursor: Cursor

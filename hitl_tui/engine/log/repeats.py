@@ -13,10 +13,10 @@ class NodeRepeat(msgspec.Struct, frozen=True):
     """A node that would run again."""
 
     node: Annotated[str, about("The node.")]
-    runs: Annotated[int, about("How often it ran after that step; 0 where it only failed or comes next.")]
+    runs: Annotated[int, about("How often it ran after that step; 0 if it only failed or comes next.")]
     outside: Annotated[
         tuple[str, ...],
-        about("How it is known to reach outside, in words, as `calls send_mail`; empty where it does not."),
+        about("Its known side effects as text, such as `calls send_mail`; empty for none."),
     ]
 
 
@@ -32,20 +32,22 @@ class Repeats(msgspec.Struct, frozen=True):
 
     step: Annotated[int, about("The last step that is kept.")]
     head: Annotated[int, about("The newest step of the thread.")]
-    nodes: Annotated[tuple[NodeRepeat, ...], about("The nodes, in the order in which they ran first.")]
+    nodes: Annotated[tuple[NodeRepeat, ...], about("The nodes, in the order they first ran.")]
     decisions: Annotated[
-        int, about("Decisions and edits of people behind the step, which do not come along.")
+        int, about("Human decisions and edits after the step; they are not carried over.")
     ] = 0
     changed: Annotated[
-        tuple[str, ...], about("What is not as it was when the steps ran: nodes, ways on, channels.")
+        tuple[str, ...], about("What has changed since the steps ran: nodes, routes, channels.")
     ] = ()
     unknown: Annotated[Maybe, about("Why not everything could be compared.")] = ""
-    rerouted: Annotated[bool, about("Whether the way on after the step is chosen anew.")] = False
-    tokens_in: Annotated[int, about("Tokens sent the last time.")] = 0
-    tokens_out: Annotated[int, about("Tokens written the last time.")] = 0
-    cost: Annotated[float, about("US dollars the last time.")] = 0.0
-    cost_known: Annotated[bool, about("Whether all prices are known; else the cost is at least that.")] = True
-    duration: Annotated[Duration, about("Seconds the last time.")] = 0
+    rerouted: Annotated[bool, about("Whether the route after the step is chosen again.")] = False
+    tokens_in: Annotated[int, about("Tokens sent last time.")] = 0
+    tokens_out: Annotated[int, about("Tokens written last time.")] = 0
+    cost: Annotated[float, about("US dollars last time.")] = 0.0
+    cost_known: Annotated[
+        bool, about("Whether all prices are known; otherwise the cost is a lower bound.")
+    ] = True
+    duration: Annotated[Duration, about("Seconds last time.")] = 0
 
     @property
     def outside(self) -> tuple[NodeRepeat, ...]:

@@ -29,10 +29,10 @@ class Choice(msgspec.Struct, frozen=True):
         text: whether the answer takes a text by the person.
     """
 
-    id: Annotated[str, about("What an answer names.")]
-    label: Annotated[str, about("What a person reads.")]
-    key: Annotated[str, about("The key suggested for it on screen; empty for none.")] = ""
-    text: Annotated[Literal["none", "optional", "required"], about("Whether the answer carries words.")] = (
+    id: Annotated[str, about("The id to answer with.")]
+    label: Annotated[str, about("The label for people.")]
+    key: Annotated[str, about("The suggested key; empty for none.")] = ""
+    text: Annotated[Literal["none", "optional", "required"], about("Whether the answer takes a text.")] = (
         "optional"
     )
 
@@ -43,20 +43,20 @@ class Vote(msgspec.Struct, frozen=True):
     `account` is the operating system account and host that it came from, `login` the database login.
     """
 
-    actor: Annotated[str, about("Who.")]
+    actor: Annotated[str, about("The person.")]
     answer: Annotated[Any, about("The answer.")]
     at: Annotated[Time, about("When.")]
-    note: Annotated[str | None, about("Why.")] = None
-    account: Annotated[str, about("The account and host that it came from, as ann@box.")] = ""
-    login: Annotated[Maybe, about("The login of the database that it came from.")] = ""
+    note: Annotated[str | None, about("The reason they gave.")] = None
+    account: Annotated[str, about("The account and host it came from, as ann@box.")] = ""
+    login: Annotated[Maybe, about("The database login it came from.")] = ""
 
 
 class HandedOn(msgspec.Struct, frozen=True):
     """A request handed over to somebody, by whom and why; others can still answer it."""
 
-    to: Annotated[str, about("Who is to decide.")]
-    by: Annotated[str, about("Who passed it on.")]
-    note: Annotated[str | None, about("Why.")]
+    to: Annotated[str, about("The person who is to decide.")]
+    by: Annotated[str, about("The person who handed it over.")]
+    note: Annotated[str | None, about("The note to them.")]
     at: Annotated[Time, about("When.")]
 
 
@@ -99,47 +99,45 @@ class Request(msgspec.Struct, frozen=True):
         about_hash: of the values that it is about.
     """
 
-    id: Annotated[str, about("What `answer` names.")]
-    kind: Annotated[RequestKind, about("What is wanted.", name="request_kind")]
+    id: Annotated[str, about("The request's id, as `answer` takes it.")]
+    kind: Annotated[RequestKind, about("The kind of answer.", name="request_kind")]
     node: Annotated[str, about("The node that asks.")]
-    when: Annotated[When, about("Before, after or inside the node.")]
-    step: Annotated[int, about("The step it is about: what `--step` names.")]
+    when: Annotated[When, about("Whether it asks before, after or inside the node.")]
+    step: Annotated[int, about("The step it is about, as `--step` takes it.")]
     title: Annotated[str, about("The question.")]
-    payload: Annotated[Any, about("What the asker hands over.")] = None
-    subject: Annotated[str | None, about("The channel that is decided about.")] = None
+    payload: Annotated[Any, about("The data shown with the question.")] = None
+    subject: Annotated[str | None, about("The channel that the decision is about.")] = None
     schema: Annotated[
-        dict[str, Any] | None, about("JSON Schema of the answer; null for a choice or a free text.")
+        dict[str, Any] | None, about("JSON Schema of the answer; null for a choice or a text.")
     ] = None
-    choices: Annotated[
-        tuple[Choice, ...], about("The allowed answers; none where a value is asked for.")
-    ] = ()
-    recommended: Annotated[str | None, about("The choice that the asker recommends.")] = None
-    breakpoint: Annotated[bool, about("True where it only stopped: `resume` goes on.")] = False
-    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
-    quorum: Annotated[int, about("How many must agree.")] = 1
+    choices: Annotated[tuple[Choice, ...], about("The allowed answers; empty if a value is asked for.")] = ()
+    recommended: Annotated[str | None, about("The recommended choice.")] = None
+    breakpoint: Annotated[bool, about("Whether it only stops the thread; `resume` continues.")] = False
+    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anyone.")] = ()
+    quorum: Annotated[int, about("How many people must agree.")] = 1
     votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")] = ()
-    deadline: Annotated[Time | None, about("When it answers itself.")] = None
+    deadline: Annotated[Time | None, about("The deadline, at which it is answered automatically.")] = None
     on_timeout: Any = None
-    escalate_to: Annotated[tuple[str, ...], about("Who may answer, too, once it escalates.")] = ()
-    escalate_at: Annotated[Time | None, about("When it escalates; null where it has, or never does.")] = None
-    handed: Annotated[HandedOn | None, about("Whom it was passed on to.")] = None
-    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
+    escalate_to: Annotated[tuple[str, ...], about("Who may also answer once it escalates.")] = ()
+    escalate_at: Annotated[Time | None, about("When it escalates; null if it has, or never does.")] = None
+    handed: Annotated[HandedOn | None, about("Who must decide it now.")] = None
+    risk: Annotated[Literal["normal", "high"], about("A decision of `high` risk needs `--yes`.")] = "normal"
     asked_at: Annotated[Time, about("When it was asked.")] = 0
     shape: Shape = ""
     path: Annotated[Maybe, about("The branch that asks.")] = ""
-    thread: Annotated[Maybe, about("The thread of a subgraph's run that asks; the answer goes there.")] = ""
+    thread: Annotated[Maybe, about("The subgraph's thread that asks; the answer goes there.")] = ""
     thread_step: int = -1
-    policy: Annotated[Literal["", "on_taint"], MAYBE, about("The policy that asks, as `on_taint`.")] = ""
+    policy: Annotated[Literal["", "on_taint"], MAYBE, about("The policy that asks, such as `on_taint`.")] = ""
     key: str = ""
     one_account: bool = False
     logins: Annotated[
-        tuple[str, ...], about("Users or groups of the database who may answer; empty for anybody.")
+        tuple[str, ...], about("Database users or groups who may answer; empty for anyone.")
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
-    tainted: Annotated[bool, about("Whether it may rest on something from outside.")] = False
+    tainted: Annotated[bool, about("Whether it may be based on untrusted data.")] = False
     notes: Annotated[
         tuple[str, ...],
-        about("What to know about the question, as an earlier answer to another one at its place."),
+        about("Facts about the question, such as an earlier answer to another one at its place."),
     ] = ()
     differs: tuple[str, ...] = ()
     request_hash: str = ""

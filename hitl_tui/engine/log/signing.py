@@ -59,7 +59,7 @@ class Signature(msgspec.Struct, frozen=True):
             name="signature",
         ),
     ]
-    signer: Annotated[Maybe, about("Who has signed, as the file of signers has it.")] = ""
+    signer: Annotated[Maybe, about("The signer's name in the file of signers.")] = ""
     key: Annotated[Maybe, about("Fingerprint of the key.")] = ""
 
 
@@ -73,14 +73,14 @@ class Signers(Protocol):
 class SignedDecision(msgspec.Struct, frozen=True):
     """A decision of a thread and the result of checking its signature."""
 
-    n: Annotated[int, about("Its number, from 1.")]
-    kind: Annotated[str, about("As `answer`, `vote`, `update_state`, `cancel`.", name="decision")]
+    n: Annotated[int, about("The entry's number, from 1.")]
+    kind: Annotated[str, about("The kind: `answer`, `vote`, `update_state`, `cancel`...", name="decision")]
     step: Annotated[int, about("The step it is about.")]
     request: Annotated[str | None, about("The request.")]
-    actor: Annotated[str | None, about("Who it says decided.")]
+    actor: Annotated[str | None, about("The person it names.")]
     account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
     at: Annotated[Time, about("When.")]
     found: Inline[Signature]
     thread: Annotated[
-        str, about("The thread of a subgraph's run whose decision it is; empty for the thread's own.")
+        str, about("The subgraph's thread that has the decision; empty for the thread itself.")
     ] = ""

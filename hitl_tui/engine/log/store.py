@@ -67,7 +67,7 @@ class Store(Protocol):
     def may_delete(self, login: str | None = None) -> bool:
         """Whether a login of the database (by default our own) may delete threads.
 
-        In a store without logins whoever has opened it may, and no named login.
+        In a store without logins, everyone who can open it may; a named login may not.
         """
 
     @property
@@ -75,7 +75,7 @@ class Store(Protocol):
         """Why the store is read-only; "" if it can be written."""
 
     def rights(self) -> frozenset[Right]:
-        """What our database login may do to threads; everything if the store has no logins."""
+        """Return what our database login may do to threads; everything if the store has no logins."""
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
@@ -118,12 +118,12 @@ class Store(Protocol):
         """Return at most `limit` checkpoints with step < `before` (None: from the head), newest first."""
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
-        """The records of steps `first_step` to `last_step`, both included, by seq."""
+        """Return the records of steps `first_step` to `last_step`, both included, by seq."""
 
     def effects(
         self, thread_id: str, first_step: int, last_step: int, channels: Container[str] | None = None
     ) -> Iterator[Effect]:
-        """The effects of the records of steps `first_step` to `last_step`, both included, by seq.
+        """Return the effects of the records of steps `first_step` to `last_step`, both included, by seq.
 
         Args:
             channels: only these channels, None for all.
@@ -139,7 +139,7 @@ class Store(Protocol):
         """Return the newest snapshot at or before `step`: its step and its bytes."""
 
     def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
-        """The snapshots of steps `first_step` to `last_step`, both included, oldest first."""
+        """Return the snapshots of steps `first_step` to `last_step`, both included, oldest first."""
 
     def ledger(self, thread_id: str, after: int = 0, *, call_data: bool = True) -> list[LedgerEntry]:
         """Return the thread's ledger entries, oldest first; a fork's begin with its parent's up to the fork.
@@ -174,7 +174,7 @@ class Store(Protocol):
         """Return what another process needs to open this store for reading; None if only this process can."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
-        """The forks of a thread, oldest first."""
+        """Return the forks of a thread, oldest first."""
 
     def inner_names(self, thread_id: str) -> list[str]:
         """Return the ids of the threads that ran directly inside a thread, oldest first.

@@ -27,9 +27,9 @@ class Lineage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     step: int
     node: str
-    sources: Annotated[tuple[str, ...], about("Where it came from.")] = ()
+    sources: Annotated[tuple[str, ...], about("The untrusted sources.")] = ()
     channels: Annotated[tuple[str, ...], about("The tainted channels that were read.")] = ()
-    cleared: Annotated[bool, about("True where a human declassified it.")] = False
+    cleared: Annotated[bool, about("True if a person declassified it.")] = False
 
 
 class Taint(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Taint(msgspec.Struct, frozen=True):
     channel: Annotated[str, about("The channel.")]
     step: Annotated[int, about("The step that brought it in.", name="since")]
     node: Annotated[str, about("The node that wrote it.")]
-    sources: Annotated[tuple[str, ...], about("Where it came from, whatever way it came.")]
+    sources: Annotated[tuple[str, ...], about("The untrusted sources, however they reached it.")]
 
 
 Tainted = Mapping[str, Taint]

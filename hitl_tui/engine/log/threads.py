@@ -195,11 +195,11 @@ class Presence(msgspec.Struct, frozen=True):
 
     request: Annotated[str, about("The request.")]
     request_hash: bytes
-    actor: Annotated[str, about("Who.")]
+    actor: Annotated[str, about("The person.")]
     account: Annotated[str, about("Their account and host, as ann@box.")]
     since: Annotated[Time, about("Since when.")]
-    until: Annotated[Time, about("When it ends, unless it is renewed.")]
-    claims: Annotated[bool, about("Whether they have claimed it; else they look.")]
+    until: Annotated[Time, about("When it ends unless renewed.")]
+    claims: Annotated[bool, about("Whether they have claimed it; otherwise they only view it.")]
     lasts: bool
     lease: Lease
 
@@ -280,10 +280,10 @@ class ThreadSize(msgspec.Struct, frozen=True):
     """
 
     thread_id: Annotated[str, about("The thread.", name="thread")]
-    steps: Annotated[int, about("Steps of its own.")]
+    steps: Annotated[int, about("The number of its own steps.")]
     channels: Annotated[dict[str, int], about("Bytes of the updates of each channel.")]
-    checkpoints: Annotated[int, about("Bytes of its steps beside the updates.")]
-    snapshots: Annotated[int, about("Bytes of cached states.")]
+    checkpoints: Annotated[int, about("Bytes of its steps without the updates.")]
+    snapshots: Annotated[int, about("Bytes of snapshots.")]
     decisions: Annotated[int, about("Bytes of its ledger.")]
 
     @property

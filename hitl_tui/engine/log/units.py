@@ -51,7 +51,7 @@ def span_of(text: str) -> int:
     """
     number, unit = text[:-1], text[-1:]
     if unit not in _SPANS or not (number.isascii() and number.isdigit()) or len(number) > 6:
-        raise ValueError(f"{text!r} is no time: write 30d, 12h, 2w, 90m or 45s")
+        raise ValueError(f"{text!r} is not a time: write 30d, 12h, 2w, 90m or 45s")
     return int(number) * _SPANS[unit]
 
 

@@ -310,7 +310,7 @@ class Activity:
     check_updates: Callable[[Iterable[tuple[str, Any]]], Sequence[tuple[str, Any]]] | None = None
     """Checks updates that a tool makes; None outside a graph."""
     code: StartedCode | None = None
-    """What its node's function has started in other threads; None where it runs in this one."""
+    """The code that its node's function has started in other threads; None if it runs in this thread."""
     _memory: RecordedCalls | None = None
     _in_flight: InFlight | None = None
     _cancelled = False

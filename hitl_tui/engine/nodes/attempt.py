@@ -490,7 +490,7 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str,
             close = get_close_matches(str(name), graph.channels, 1)
             near = f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}"
             raise UndeclaredChannel(
-                f"it writes {name!r}, which is no channel of the graph", _as_envelope(updates) or near
+                f"it writes {name!r}, which is not a channel of the graph", _as_envelope(updates) or near
             )
         if node.writes is not None and name not in node.writes:
             raise WriteDenied(

@@ -320,7 +320,7 @@ def describe_cancelled(child: Session) -> tuple[str, str]:
     by = f" by {told[-1].actor}" if told and told[-1].actor else ""
     note = f": {told[-1].note}" if told and told[-1].note else ""
     why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")
-    return f"was cancelled{why}", "resuming begins another one; an edit with as_node goes on without it"
+    return f"was cancelled{why}", "resuming starts another one; an edit with as_node continues without it"
 
 
 def relay(
@@ -358,7 +358,7 @@ def abandon(session: Session) -> None:
         return
     with suppress(ThreadBusy), child.writing():
         abandon(child)
-        note = f"{session.thread_id} has gone on without it"
+        note = f"{session.thread_id} has continued without it"
         entry = journal.ledger_entry(child.cursor, "cancel", at=child.clock(), note=note)
         cursor = replace(child.cursor, status="cancelled", reason="user", pending=())
         child.commit_cursor(cursor, [entry])

@@ -15,7 +15,7 @@ from hitl_tui.errors import NodeFailed
 _POLL_SECONDS: Final = 0.02
 """Seconds; code that runs in a thread doesn't say when it ends."""
 _LOOKS: Final = 10
-"""How often it is looked at whether code that was stopped has ended: it may just be about to."""
+"""How many checks are made whether stopped code has ended, since it may be about to."""
 
 
 async def still_runs(code: StartedCode | None) -> bool:

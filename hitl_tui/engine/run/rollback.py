@@ -436,7 +436,7 @@ class RollbackLoop(RunLoop):
             last.attempt,
             "The rollback is not complete",
             f"{len(self.failed)} could not be undone: {what}",
-            "roll back again once the cause is mended: what is undone already is left alone",
+            "fix the cause and roll back again: what is already undone is left alone",
             last.details,
         )
 

@@ -27,15 +27,15 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     exported.  `code` is a digest of a reducer that is a user's function (see `graph.code_digest`).
     """
 
-    name: Annotated[str, about("Its name.")]
-    type: Annotated[str, about("A short word, as `text`, `list`, `number`.")]
+    name: Annotated[str, about("The channel's name.")]
+    type: Annotated[str, about("The type in a word: `text`, `list`, `number`...")]
     reducer: Annotated[str, about("Its reducer.")]
     visibility: Annotated[Visibility, about("Whether its values are shown.")]
     description: Annotated[str, about("What it is for.")]
-    schema: Annotated[Mapping[str, Any], about("JSON Schema of its values; empty fits any.")]
-    default: Annotated[
-        Any, about("What it holds before any node has written; null for a private channel.")
-    ] = None
+    schema: Annotated[Mapping[str, Any], about("JSON Schema of its values; empty for any value.")]
+    default: Annotated[Any, about("The value before any node has written; null for a private channel.")] = (
+        None
+    )
     code: str = ""
 
 

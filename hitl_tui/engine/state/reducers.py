@@ -344,9 +344,9 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
 def _check_call(function: Callable[[Any, Any], Any]) -> None:
     """Refuse a function that can't be called with two arguments."""
     name = getattr(function, "__qualname__", type(function).__name__)
-    mend = "a reducer is a plain function (old, new) -> value"
+    hint = "a reducer is a plain function (old, new) -> value"
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-        raise GraphInvalid(f"the reducer {name} is async", mend)
+        raise GraphInvalid(f"the reducer {name} is async", hint)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -354,7 +354,7 @@ def _check_call(function: Callable[[Any, Any], Any]) -> None:
     try:
         signature.bind(None, None)
     except TypeError as error:
-        raise GraphInvalid(f"the reducer {name} can't be called as (old, new): {error}", mend) from None
+        raise GraphInvalid(f"the reducer {name} can't be called as (old, new): {error}", hint) from None
 
 
 def _list(previous: Any) -> list[Any]:
@@ -386,7 +386,7 @@ def _given_dict(update: Any) -> dict[str, Any]:
 def _number(previous: Any) -> int | float:
     if isinstance(previous, bool) or not isinstance(previous, (int, float)):
         raise Refused(
-            f"needs a number to go on from, the channel holds {in_words(previous)}",
+            f"needs a number to start from, but the channel holds {in_words(previous)}",
             "edit it to a number first",
         )
     return previous

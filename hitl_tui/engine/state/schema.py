@@ -404,10 +404,10 @@ def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> Sc
     )
     message = "a key is not allowed" if private and about_keys else _message(error, private)
     shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
-    mend = _MENDS.get(rules[-1] if rules else "", "give a value that fits")
+    hint = _HINTS.get(rules[-1] if rules else "", "give a value that fits")
     return SchemaMismatch(
         f"channel {channel!r}{_at(path)}: {shown}",
-        f"{mend}; see the rule {'/'.join(rules)} in the channel's schema",
+        f"{hint}; see the rule {'/'.join(rules)} in the channel's schema",
     )
 
 
@@ -446,7 +446,7 @@ def _message(error: Any, private: bool) -> str:
     return f"{actual} is not of type {' or '.join(dict.fromkeys(types))}"
 
 
-_MENDS = {
+_HINTS = {
     "type": "give a value of that type",
     "enum": "give one of those values",
     "const": "give that value",
@@ -459,7 +459,7 @@ _MENDS = {
     "maxItems": "keep fewer items, as last_n(N) does",
     "maxLength": "give a shorter text",
     "minLength": "give a longer text",
-    "uniqueItems": "leave out what is there already, as set_union does",
+    "uniqueItems": "leave out what already exists, as set_union does",
 }
 
 

@@ -35,26 +35,24 @@ class AgentInfo(msgspec.Struct, frozen=True):
     that it may call.
     """
 
-    name: Annotated[str, about("Its name.")]
+    name: Annotated[str, about("The agent's name.")]
     model: Annotated[str, about("Provider and model.")]
-    instructions: Annotated[str, about("What it is told.")]
-    role: Annotated[str, about("What it is in its workflow.")]
-    temperature: Annotated[float | None, about("Null for the model's own.")]
-    changed: Annotated[tuple[str, ...], about("The settings that a human changed.")]
-    calls: Annotated[int, about("Model calls of the committed steps.")]
+    instructions: Annotated[str, about("The instructions.")]
+    role: Annotated[str, about("Its role in the workflow.")]
+    temperature: Annotated[float | None, about("The temperature; null for the model's default.")]
+    changed: Annotated[tuple[str, ...], about("The settings that people changed.")]
+    calls: Annotated[int, about("Model calls in committed steps.")]
     tokens_in: Annotated[int, about("Tokens sent.")]
     tokens_out: Annotated[int, about("Tokens written.")]
     cost: Annotated[float | None, about("US dollars; null where a price is unknown.")]
-    turns: Annotated[
-        tuple[Mapping[str, Any], ...], about("Its chat turns, as far as this process can know them.")
-    ]
+    turns: Annotated[tuple[Mapping[str, Any], ...], about("Its chat turns, if this process has them.")]
     history: Annotated[
         str | None,
-        about("The channel that keeps its turns; null where they live in the process that runs it."),
+        about("The channel that keeps its turns; null if the running process keeps them."),
     ]
     can_change: Annotated[bool, about("Whether its settings can be changed.")]
     last: Annotated[ModelUse | None, about("Its newest model call.")] = None
-    tools: Annotated[tuple[str, ...], about("What it may call.")] = ()
+    tools: Annotated[tuple[str, ...], about("The tools that it may call.")] = ()
 
 
 class Agents(dict[str, Any]):
@@ -93,7 +91,7 @@ def merged_settings(agents: Mapping[str, Any], now: Settings, changes: Settings)
             known = ", ".join(agents) or "none"
             raise UsageError(f"the graph has no agent {name!r}", f"agents: {known}")
         if not hasattr(agent, "configure"):
-            raise UsageError(f"agent {name!r} can't be changed", "it is no Agent of hitl-tui")
+            raise UsageError(f"agent {name!r} can't be changed", "it is not a hitl-tui Agent")
         settings = result.get(name, {}) | thaw(
             normalise(dict(changed), what=f"the settings of agent {name!r}")
         )

@@ -37,16 +37,16 @@ class Allowance(msgspec.Struct, frozen=True):
         exact: the arguments are exactly these, and texts are not patterns.
     """
 
-    id: Annotated[str, about("What `--revoke` names.")]
+    id: Annotated[str, about("The id, as `--revoke` takes it.")]
     tool: Annotated[str, about("The tool.")]
-    args: Annotated[Mapping[str, Any], about("What its arguments must be like.")]
-    exact: Annotated[bool, about("Whether the arguments are these alone, as they stand.")]
-    high_risk: Annotated[bool, about("Whether it holds for what is of high risk.")]
-    tainted: Annotated[bool, about("Whether it holds where something from outside was read.")]
-    actor: Annotated[str | None, about("Who allowed it.")]
-    note: Annotated[str | None, about("Why.")]
+    args: Annotated[Mapping[str, Any], about("Patterns for its arguments.")]
+    exact: Annotated[bool, about("Whether the arguments must be exactly these.")]
+    high_risk: Annotated[bool, about("Whether it includes calls of high risk.")]
+    tainted: Annotated[bool, about("Whether it includes calls by nodes that read untrusted data.")]
+    actor: Annotated[str | None, about("Who granted it.")]
+    note: Annotated[str | None, about("The reason they gave.")]
     at: Annotated[Time, about("When.")]
-    thread: Annotated[str, about("The thread that it is for, with what runs inside it.")]
+    thread: Annotated[str, about("The thread that it applies to, with the threads inside it.")]
 
     def holds(self, action: ToolAction) -> bool:
         """Whether a call is allowed by it."""

@@ -131,7 +131,7 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
         if other := other_tool(decision, action.name):
             # Another tool would have other rules for approval.
             raise AnswerRefused(
-                f"an edit can't turn {action.name!r} into {other!r}", "change its arguments alone"
+                f"an edit can't turn {action.name!r} into {other!r}", "change only its arguments"
             )
         decided.append(_checked(_decision(decision, action), action))
     if shape == "agent_inbox":

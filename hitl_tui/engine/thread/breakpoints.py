@@ -28,11 +28,11 @@ class Breakpoint(Declaration, frozen=True, omit_defaults=True):
         off: it does nothing.
     """
 
-    kind: Annotated[StopKind, about("Before or after a node, on a change, a tool's call, an error.")]
+    kind: Annotated[StopKind, about("The kind: before or after a node, a change, a tool call, an error.")]
     place: Annotated[str, about("The node, the path of a channel or the tool; empty for any.")] = ""
-    condition: Annotated[str, about("Only where this expression holds; empty for always.")] = ""
-    hit: Annotated[int, about("Only at this hit, from 1; 0 for each.")] = 0
-    log: Annotated[str, about("What is told in place of a stop.")] = ""
+    condition: Annotated[str, about("A condition; empty for always.")] = ""
+    hit: Annotated[int, about("Applies only to this hit, from 1; 0 for every hit.")] = 0
+    log: Annotated[str, about("The text to log instead of stopping; empty to stop.")] = ""
     off: Annotated[bool, about("Whether it is switched off.")] = False
 
 

@@ -30,9 +30,9 @@ class Comment(Declaration, frozen=True):
     """
 
     quote: Annotated[str, about("The passage, word for word.")]
-    text: Annotated[str, about("What is said about it.")]
-    path: Annotated[str, about("The channel, and the way into its value.")] = ""
-    offset: Annotated[int, about("The character at which it begins, from 0.")] = 0
+    text: Annotated[str, about("The comment on it.")]
+    path: Annotated[str, about("The channel, and the path in its value.")] = ""
+    offset: Annotated[int, about("The index of its first character.")] = 0
 
 
 def with_comments(request: Request, value: Any, comments: Sequence[Comment]) -> Any:
@@ -88,7 +88,7 @@ def comments_of(data: Any) -> tuple[Comment, ...]:
 
 def _check(comments: Sequence[Comment]) -> None:
     if len(comments) > MOST:
-        raise AnswerRefused(f"{len(comments)} comments are more than {MOST}", "say it in fewer")
+        raise AnswerRefused(f"{len(comments)} comments are more than {MOST}", "use fewer comments")
     for comment in comments:
         if not comment.quote.strip() or not comment.text.strip():
             raise AnswerRefused("a comment has no passage or says nothing", "give it both, or leave it out")

@@ -106,14 +106,14 @@ def check_answer(
             "another reviewer must answer, from their own account; one_account=True in the gate allows it",
         )
     if request.quorum > 1 and not actor:
-        raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
+        raise AnswerRefused(f"{request.title!r} needs {request.quorum} reviewers by name", "give an actor")
     if request.signed and not signer:
         raise AnswerRefused(
-            f"{request.title!r} wants a signed decision, and no key signs yours",
+            f"{request.title!r} needs a signed decision, and you have no signing key",
             'name one: signing_key = "~/.ssh/id_ed25519" in config.toml, or HITL_TUI_SIGNING_KEY',
         )
     if request.signed and not actor:
-        raise AnswerRefused(f"{request.title!r} wants a decision signed by name", "give an actor")
+        raise AnswerRefused(f"{request.title!r} needs a decision signed by name", "give an actor")
     return checked_value(request, answer)
 
 
@@ -135,7 +135,7 @@ def _check_login(request: Request, actor: str | None, roles: Sequence[str]) -> N
     wanted = f"logins: {', '.join(request.logins)}"
     if not roles:
         raise AnswerRefused(
-            f"{request.title!r} wants a login of the database, and this store has none",
+            f"{request.title!r} needs a database login, and this store has none",
             f"{wanted}; keep the thread in PostgreSQL: --store postgresql://…",
         )
     if not set(request.logins) & set(roles):

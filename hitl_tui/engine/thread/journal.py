@@ -515,7 +515,7 @@ def check_readable(commit: Commit, before: Cursor) -> None:
             raise StoreUnusable(
                 f"thread {cursor.thread_id!r}: {name} could not be read again: {problem}; "
                 "nothing was stored, and the thread is as it was",
-                "look which value of the node or of the decision it names, and give one of the declared type",
+                "give a value of the declared type in the node's result or the decision",
             )
 
 

@@ -232,7 +232,7 @@ def _with_parts(link: bytes, parts: Sequence[Part], step: int) -> bytes:
 def _changed(thread_id: str, what: str) -> LogCorrupt:
     return LogCorrupt(
         f"thread {thread_id!r}: {what} was changed in the store, and not by hitl-tui",
-        f"see what else with `{command_line('verify', thread_id)}`; go back to a copy of the store",
+        f"to see what else, run `{command_line('verify', thread_id)}`; restore a backup of the store",
     )
 
 
@@ -267,7 +267,7 @@ def logged_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> GraphInfo:
     stored = store.graph(digest)
     if stored is None:
         raise LogCorrupt(
-            f"thread {info.thread_id!r}: its graph {digest[:12]} is missing", "go back to a copy of the store"
+            f"thread {info.thread_id!r}: its graph {digest[:12]} is missing", "restore a backup of the store"
         )
     return GraphInfo.of(stored)
 

@@ -40,7 +40,7 @@ def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str
         raws = {name: raw for name, raw in _decode_values(data).items() if name in only}
         return {name: _decoded_value(raw, _decode(raw)) for name, raw in raws.items()}
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
-        raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
+        raise LogCorrupt(f"a snapshot is damaged: {error}", "restore a backup of the store") from error
 
 
 def _decoded_value(data: bytes | msgspec.Raw, value: Any) -> Any:
@@ -155,7 +155,7 @@ def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
     if reducer is None:
         raise LogCorrupt(
             f"channel {record.channel!r}: a record has no result of its reducer {record.reducer!r}, which is "
-            "none of hitl-tui's",
+            "not one of hitl-tui's",
             "the store was changed from outside; `hitl-tui verify` says where",
         )
     return reducer.reduce(previous, update_of(record, previous))

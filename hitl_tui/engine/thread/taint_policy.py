@@ -79,18 +79,18 @@ def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
     tainted = tainted_reads(session, node)
     if not tainted:
         return None
-    told = "; ".join(map(origin, tainted))
+    named = "; ".join(map(origin, tainted))
     if policy == "block":
         names = ", ".join(taint.channel for taint in tainted)
         return TaintBlocked(
-            f"node {node.name!r} was not run: it may read what came from outside: {told}",
+            f"node {node.name!r} was not run: it may read untrusted data: {named}",
             f"declassify {names} once you have looked at it, keep it out of the node's reads, or let the "
             "node ask with on_taint='approve'",
         )
     if policy == "warn":
         session.emit(TaintRead(node.name, tainted))
         data = {"node": node.name, "channels": [taint.channel for taint in tainted]}
-        entry = journal.ledger_entry(session.cursor, "taint", at=session.clock(), note=told, data=data)
+        entry = journal.ledger_entry(session.cursor, "taint", at=session.clock(), note=named, data=data)
         session.commit_cursor(session.cursor, [entry])
         return None
     asked = _question(session, node, tainted, session.cursor, session.state)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 PARTS: Final = ("title", "question", "message", "prompt", "instruction", "description", "text")
-"""Where a payload that is a mapping says what is asked, the likeliest first."""
+"""Keys of a payload under which a question may be found, the likeliest first."""
 _LONGEST: Final = 200
 _NAME: Final = 40
-"""Characters of the name of a part."""
+"""Most characters of a part's name."""
 _NAMED: Final = 3
-"""As many parts are named."""
+"""Most parts that are named."""
 _VERBS: Final[Mapping[str, str]] = {"approve": "Approve", "edit": "Edit", "choose": "Choose", "ask": "Review"}
 
 
@@ -35,14 +35,14 @@ def question_title(payload: Any, place: str, kind: str = "ask") -> str:
 
 
 def _text(payload: Any) -> str:
-    """The first line of what a payload says."""
+    """Return the first line of the payload's text, "" if it has none."""
     if isinstance(payload, Mapping):
         payload = next((payload[part] for part in PARTS if isinstance(payload.get(part), str)), "")
     return payload.strip().partition("\n")[0].rstrip() if isinstance(payload, str) else ""
 
 
 def _object(payload: Any) -> str:
-    """What a payload holds, in words; "" where that says nothing."""
+    """Describe the payload's contents; "" if the description would say nothing."""
     if isinstance(payload, str):
         return "this text" if payload.strip() else ""
     if isinstance(payload, Sequence) and payload:

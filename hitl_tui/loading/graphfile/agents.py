@@ -201,7 +201,7 @@ def _check_secrets(value: Any, path: toml.KeyPath, problems: Problems) -> None:
             if _SECRET.search(key) and not _from_environment(member):
                 problems.add(
                     (*path, key),
-                    "a graph file is no place for keys",
+                    "keys don't belong in a graph file",
                     "set it in the environment, as ANTHROPIC_API_KEY",
                 )
             else:

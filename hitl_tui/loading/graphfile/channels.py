@@ -96,7 +96,7 @@ def _schema(
 
 def _read_schema(name: str, directory: Path) -> dict[str, Any]:
     if word := TYPE_WORDS.get(name.lower(), name if name in TYPE_WORDS.values() else ""):
-        raise UsageError(f"{name!r} is no file", f'write a table, as {{ type = "{word}" }}')
+        raise UsageError(f"{name!r} is not a file", f'write a table, as {{ type = "{word}" }}')
     file = find_file(name, directory)
     try:
         schema = json.loads(text_of(read_given(file)))

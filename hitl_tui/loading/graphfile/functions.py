@@ -25,7 +25,7 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
 
     Raises:
         UsageError: nothing has that name.
-        GraphInvalid: it is no function, or its module failed (`CodeFailed`).
+        GraphInvalid: it is not a function, or its module failed (`CodeFailed`).
     """
     head, colon, name = spec.rpartition(":")
     if not colon or not name or not head:
@@ -55,7 +55,7 @@ def find_file(name: str, directory: Path) -> Path:
             return path
         neighbours = [file.name for file in path.parent.glob(f"*{path.suffix}")]
     except (OSError, ValueError) as error:
-        raise UsageError(f"{name!r} is no file name ({error})") from None
+        raise UsageError(f"{name!r} is not a file name ({error})") from None
     raise UsageError(f"there is no file {path}", did_you_mean(path.name, neighbours))
 
 

@@ -250,10 +250,10 @@ def _read_envelope(reply: str) -> NodeResult:
     """Return the envelope that a reply holds as JSON."""
     given = _json(reply)
     if not isinstance(given, dict) or not given or given.keys() - _ENVELOPE:
-        raise HitlError(f"its reply is no envelope: {_shown(reply)}", _ENVELOPE_FORM)
+        raise HitlError(f"its reply is not an envelope: {_shown(reply)}", _ENVELOPE_FORM)
     updates, text, status = (given.get(key) for key in ("state_updates", "text", "status"))
     if not isinstance(updates, dict | None) or not isinstance(text, str | None):
-        raise HitlError(f"its reply is no envelope: {_shown(reply)}", _ENVELOPE_FORM)
+        raise HitlError(f"its reply is not an envelope: {_shown(reply)}", _ENVELOPE_FORM)
     return NodeResult(updates or {}, text, "completed" if status is None else str(status))
 
 
@@ -262,7 +262,7 @@ def _json(reply: str) -> Any:
         return read_json(reply)
     except ValueError as error:
         raise HitlError(
-            f"its reply is no JSON ({error}): {_shown(reply)}",
+            f"its reply is not JSON ({error}): {_shown(reply)}",
             "say in the prompt that it must answer with JSON only",
         ) from None
 

@@ -42,13 +42,13 @@ class ChannelTable(Table, frozen=True):
 
     default: Annotated[Any, Meta(description="The value at the start; by the reducer if left out.")] = UNSET
     initial: Annotated[Any, Meta(description="Another name for default.")] = UNSET
-    unset: Annotated[
-        bool, Meta(description="Start without a value (null); min and max then take their first update.")
-    ] = False
+    unset: Annotated[bool, Meta(description="Start at null; min and max then take their first update.")] = (
+        False
+    )
     reducer: Annotated[
         str,
         Meta(
-            description="How an update and the value before make the next value; overwrite by default.",
+            description="How an update changes the value; overwrite by default.",
             examples=["overwrite", "append", "extend", "last_n(8)", "sum", "my_reducers.py:highest"],
         ),
     ] = ""
@@ -66,7 +66,9 @@ class ReplyTable(Table, frozen=True):
     """One line of an agent's script."""
 
     say: Annotated[str, Meta(description="The reply.")]
-    when: Annotated[str, Meta(description="A regular expression to be found in the prompt.")] = ""
+    when: Annotated[
+        str, Meta(description="Use this reply if the prompt matches this regular expression.")
+    ] = ""
 
 
 class AgentTable(Table, frozen=True):
@@ -81,16 +83,16 @@ class AgentTable(Table, frozen=True):
     ] = ""
     replies: Annotated[
         list[str | ReplyTable],
-        Meta(description="A script instead of a model: the first reply whose `when` fits the prompt."),
+        Meta(description="A script instead of a model: the first reply whose `when` matches the prompt."),
     ] = []
     instructions: Annotated[str, Meta(description="The system message.")] = ""
-    role: Annotated[str, Meta(description="What the agent is in the workflow.")] = ""
+    role: Annotated[str, Meta(description="The agent's role in the workflow.")] = ""
     api_base: Annotated[str, Meta(description="Address of the model's server.")] = ""
     temperature: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
-    max_tokens: Annotated[int, Meta(ge=1, description="Longest reply.")] | UnsetType = UNSET
+    max_tokens: Annotated[int, Meta(ge=1, description="Most tokens of a reply.")] | UnsetType = UNSET
     timeout: Annotated[float, Meta(gt=0, description="Seconds a call may take.")] | UnsetType = UNSET
     num_retries: (
-        Annotated[int, Meta(ge=0, description="Tries after a rate limit or a server's error.")] | UnsetType
+        Annotated[int, Meta(ge=0, description="Retries after a rate limit or a server error.")] | UnsetType
     ) = UNSET
     tools: Annotated[
         list[str],
@@ -103,7 +105,7 @@ class AgentTable(Table, frozen=True):
         list[str], Meta(description="MCP servers of this file; the model may call all their tools.")
     ] = []
     approve: Annotated[
-        Literal["always", "never"], Meta(description="Whether a person must agree to each call of a tool.")
+        Literal["always", "never"], Meta(description="Whether a person must approve each tool call.")
     ] = "never"
     effects_once: Annotated[
         list[str],
@@ -116,7 +118,7 @@ class AgentTable(Table, frozen=True):
     history: Annotated[
         str,
         Meta(
-            description="Where the turns of the chat are kept; by default each node starts afresh.",
+            description="Where the chat turns are kept; by default each node starts without any.",
             examples=["channel:talk"],
         ),
     ] = ""
@@ -146,10 +148,10 @@ class ServerTable(Table, frozen=True):
     ] = {}
     only: Annotated[list[str], Meta(description="The tools that are offered; all by default.")] = []
     prefix: Annotated[str, Meta(description="Put before the names of its tools.")] = ""
-    external: Annotated[bool, Meta(description="Whether what its tools give taints.")] = True
+    external: Annotated[bool, Meta(description="Whether the results of its tools are untrusted data.")] = True
     approve: Annotated[
         Literal["always", "never"] | UnsetType,
-        Meta(description="Whether a person must agree to each call; by default as its agent says."),
+        Meta(description="Whether a person must approve each call; by default as for its agent."),
     ] = UNSET
     timeout: Annotated[float, Meta(gt=0, description="Seconds a call may take.")] = 60.0
     effects: Annotated[
@@ -166,67 +168,66 @@ class RetryTable(Table, frozen=True):
     backoff: Annotated[float, Meta(ge=1, description="Factor by which the wait grows.")] = 2.0
     jitter: Annotated[float, Meta(ge=0, le=1, description="Share of the wait that is random.")] = 0.1
     overlap: Annotated[
-        bool, Meta(description="Whether an attempt begins although code of one that timed out still runs.")
+        bool, Meta(description="Whether an attempt starts although code of a timed-out one still runs.")
     ] = False
 
 
 class ChoiceTable(Table, frozen=True):
     """One answer of a gate."""
 
-    id: Annotated[Text, Meta(description="What an answer names.")]
-    label: Annotated[str, Meta(description="What a person reads; the id by default.")] = ""
+    id: Annotated[Text, Meta(description="The id to answer with.")]
+    label: Annotated[str, Meta(description="The label for people; the id by default.")] = ""
     key: Annotated[str, Meta(description="The key suggested on screen.")] = ""
-    set: Annotated[dict[str, Any], Meta(description="Channels and the values the answer gives them.")] = {}
-    words: Annotated[str, Meta(description="The channel that gets the person's own words.")] = ""
+    set: Annotated[dict[str, Any], Meta(description="Channel values that the answer sets.")] = {}
+    words: Annotated[str, Meta(description="The channel that gets the person's text.")] = ""
     text: Annotated[
         Literal["none", "optional", "required"] | UnsetType,
-        Meta(description="Whether words go with the answer; required where `words` names a channel."),
+        Meta(description="Whether the answer takes a text; required if `words` names a channel."),
     ] = UNSET
 
 
 class GateTable(Table, frozen=True):
     """A question to a human, with what each answer does to the state."""
 
-    title: Annotated[Text, Meta(description="What is asked.")]
+    title: Annotated[Text, Meta(description="The question.")]
     choices: Annotated[list[ChoiceTable], Meta(description="The allowed answers.", min_length=1)]
-    subject: Annotated[str, Meta(description="The channel that is decided about.")] = ""
+    subject: Annotated[str, Meta(description="The channel that the decision is about.")] = ""
     show: Annotated[list[str], Meta(description="Channels shown with the question.")] = []
     binds: Annotated[
-        list[str], Meta(description="Those of the shown that an answer is bound to; all if left out.")
+        list[str], Meta(description="The shown channels that an answer applies to; all if left out.")
     ] = []
-    recommended: Annotated[str, Meta(description="Id of the answer that keeps things as they are.")] = ""
+    recommended: Annotated[str, Meta(description="Id of the recommended answer.")] = ""
     reviewers: Annotated[list[str], Meta(description="Who may answer; anyone if left out.")] = []
     quorum: Annotated[int, Meta(ge=1, description="How many people must give the same answer.")] = 1
     one_account: Annotated[bool, Meta(description="May one account give several of these votes?")] = False
     logins: Annotated[
-        list[str], Meta(description="Users or groups of the database who may answer; wants PostgreSQL.")
+        list[str], Meta(description="Database users or groups who may answer; needs PostgreSQL.")
     ] = []
     signed: Annotated[bool, Meta(description="Must an answer be signed with the reviewer's key?")] = False
     deadline: Annotated[float, Meta(gt=0, description="Seconds until the question expires.")] | UnsetType = (
         UNSET
     )
     on_timeout: Annotated[str, Meta(description="Id of the answer then; without it the run fails.")] = ""
-    escalate_to: Annotated[
-        list[str], Meta(description="Who may answer beside the reviewers once it has waited for long.")
-    ] = []
+    escalate_to: Annotated[list[str], Meta(description="Who may also answer after `escalate_after`.")] = []
     escalate_after: (
-        Annotated[float, Meta(description="Seconds until then; below 0, before the deadline.")] | UnsetType
+        Annotated[float, Meta(description="Seconds until it escalates; below 0, before the deadline.")]
+        | UnsetType
     ) = UNSET
     risk: Annotated[
-        Literal["normal", "high"], Meta(description="high wants a second key press on screen.")
+        Literal["normal", "high"], Meta(description="high needs a second key press on screen.")
     ] = "normal"
 
 
 class GateAtTable(GateTable, frozen=True, kw_only=True):
     """A gate before or after a node that does work of its own."""
 
-    node: Annotated[Text, Meta(description="The node it stands at.")]
+    node: Annotated[Text, Meta(description="The node that has the gate.")]
 
 
 class NodeTable(Table, frozen=True):
     """A step of the graph: an agent, a Python function, or a gate; one of the three keys says which."""
 
-    agent: Annotated[str, Meta(description="The agent that is asked.")] = ""
+    agent: Annotated[str, Meta(description="The agent to call.")] = ""
     prompt: Annotated[
         str,
         Meta(
@@ -265,7 +266,7 @@ class NodeTable(Table, frozen=True):
         bool | Text,
         Meta(
             description=(
-                "It brings in something from outside (a tool, a file, the network), so all it writes is "
+                "It brings in untrusted data (from a tool, a file, the network), so all it writes is "
                 "tainted; a text names the source."
             ),
             examples=[True, "web"],
@@ -275,7 +276,7 @@ class NodeTable(Table, frozen=True):
         OnTaint,
         Meta(
             description=(
-                "What happens before it where a channel in `reads` is tainted: allow, warn (a note in the "
+                "What happens before it runs if a channel in `reads` is tainted: allow, warn (a note in the "
                 "ledger), block (the run fails) or approve (a human must agree to what it would read)."
             )
         ),
@@ -292,9 +293,9 @@ class MapTable(NodeTable, frozen=True, kw_only=True):
     over: Annotated[
         Text, Meta(description="The channel with the list, or a path into one.", examples=["plan.steps"])
     ]
-    join: Annotated[Join, Meta(description="all, first, or a number: so many successes are enough.")] = "all"
+    join: Annotated[Join, Meta(description="all, first, or how many successes are enough.")] = "all"
     on_error: Annotated[
-        OnError, Meta(description="collect records failed branches; fail fails the node by the first.")
+        OnError, Meta(description="collect records failed branches; fail fails the node at the first one.")
     ] = "collect"
     max_concurrent: Annotated[int, Meta(ge=1, description="How many branches run at once.")] = 5
     max_items: Annotated[int, Meta(ge=1, description="More items are an error.")] = 1000
@@ -304,9 +305,9 @@ class ParallelTable(Table, frozen=True):
     """Nodes that run at once, as one step; they need no edges of their own."""
 
     nodes: Annotated[list[Text], Meta(min_length=1, description="Names of nodes, in their order.")]
-    join: Annotated[Join, Meta(description="all, first, or a number: so many successes are enough.")] = "all"
+    join: Annotated[Join, Meta(description="all, first, or how many successes are enough.")] = "all"
     on_error: Annotated[
-        OnError, Meta(description="collect records failed nodes; fail fails the step by the first.")
+        OnError, Meta(description="collect records failed nodes; fail fails the step at the first one.")
     ] = "collect"
     max_concurrent: (
         Annotated[int, Meta(ge=1, description="How many run at once; all by default.")] | UnsetType
@@ -319,9 +320,9 @@ class SubgraphTable(Table, frozen=True):
     graph: Annotated[Text, Meta(description="A graph file beside this one.", examples=["team.toml"])]
     inputs: Annotated[dict[str, str], Meta(description="This graph's channel to the inner one's.")] = {}
     outputs: Annotated[dict[str, str], Meta(description="The inner graph's channel to this one's.")] = {}
-    on_taint: Annotated[OnTaint, Meta(description="As of a node, about the channels that `inputs` copy.")] = (
-        "allow"
-    )
+    on_taint: Annotated[
+        OnTaint, Meta(description="As for a node, for the channels that `inputs` copies.")
+    ] = "allow"
 
 
 class EdgeTable(Table, frozen=True):
@@ -332,14 +333,14 @@ class EdgeTable(Table, frozen=True):
 
 
 class RouteTable(Table, frozen=True):
-    """A way on that the state decides, by the value of a channel or by a function."""
+    """A route that the state decides, by the value of a channel or by a function."""
 
     source: Annotated[str, Meta(description="A node.")] = msgspec.field(name="from")
     map: Annotated[
         dict[str, str],
-        Meta(description='Value or key to node or END; "*" stands for all others.', min_length=1),
+        Meta(description='Channel value or returned key to a node or END; "*" for all others.', min_length=1),
     ]
-    channel: Annotated[str, Meta(description="The channel whose value picks the way.")] = ""
+    channel: Annotated[str, Meta(description="The channel whose value chooses the destination.")] = ""
     function: Annotated[str, Meta(description="A Python function (state) that returns a key.")] = ""
 
 
@@ -387,7 +388,9 @@ class TerminationTable(Table, frozen=True):
 class InputTable(Table, frozen=True):
     """What a person is asked for when a thread starts."""
 
-    channel: Annotated[str, Meta(description="Where it goes; the input's own name by default.")] = ""
+    channel: Annotated[
+        str, Meta(description="The channel it sets; by default the one with the input's name.")
+    ] = ""
     label: Annotated[str, Meta(description="The question; the input's name by default.")] = ""
     example: Annotated[str, Meta(description="Shown as an example.")] = ""
 
@@ -398,7 +401,7 @@ class GraphFile(Table, frozen=True):
     graph: GraphTable = GraphTable()
     channels: Annotated[
         dict[str, ChannelTable],
-        Meta(description="Channels by name; beside a ready-made workflow they take the place of its own."),
+        Meta(description="Channels by name; with a ready-made workflow they replace its own."),
     ] = {}
     agents: dict[str, AgentTable] = {}
     servers: dict[str, ServerTable] = {}
@@ -416,7 +419,7 @@ class GraphFile(Table, frozen=True):
         dict[str, Text],
         Meta(
             description=(
-                "What undoes a node's work, by name: a Python function (state, config, args). Nodes name it "
+                "Handlers that undo side effects: Python functions (state, config, args). Nodes name one "
                 "in NodeResult(compensation=(name, args))."
             ),
             examples=[{"cancel_hotel": "trip.py:cancel_hotel"}],

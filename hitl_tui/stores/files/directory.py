@@ -49,7 +49,7 @@ def translate(error: OSError | ValueError, path: Path) -> HitlError:
     return StoreUnusable(f"{path} can't be used: {reason}", "check the path and its permissions")
 
 
-def damaged(path: Path, what: str, hint: str = "put back a copy of it") -> LogCorrupt:
+def damaged(path: Path, what: str, hint: str = "restore a backup of it") -> LogCorrupt:
     """Return the error for a damaged file of a store."""
     return LogCorrupt(f"the file {path} is damaged: {what}", hint)
 
@@ -65,7 +65,7 @@ def read_file(path: Path) -> bytes | None:
         try:
             facts = os.fstat(handle)
             if not stat.S_ISREG(facts.st_mode):
-                raise StoreUnusable(f"{path} is not a file", "take it away: a store holds plain files only")
+                raise StoreUnusable(f"{path} is not a file", "remove it: a store holds plain files only")
             pieces = []
             while piece := os.read(handle, facts.st_size + 1):
                 pieces.append(piece)
@@ -278,7 +278,7 @@ def check_directory(path: Path) -> None:
             f"{path} is a symbolic link, which a store never holds", "replace the link by the directory"
         )
     if not stat.S_ISDIR(mode):
-        raise StoreUnusable(f"{path} is not a directory", "name another directory, or take it away")
+        raise StoreUnusable(f"{path} is not a directory", "name another directory, or remove it")
 
 
 def _is_marked(root: Path) -> bool:
@@ -288,10 +288,10 @@ def _is_marked(root: Path) -> bool:
     try:
         marker = msgspec.json.decode(data, type=_Marker)
     except (msgspec.MsgspecError, ValueError) as error:
-        mend = f'it should read {{"kind": "{_KIND}", "version": {VERSION}}}'
-        raise damaged(root / MARKER, f"{error}; {mend}") from error
+        hint = f'it should read {{"kind": "{_KIND}", "version": {VERSION}}}'
+        raise damaged(root / MARKER, f"{error}; {hint}") from error
     if marker.kind != _KIND:
-        raise StoreUnusable(f"{root} is no files store but a {marker.kind!r}", "name another directory")
+        raise StoreUnusable(f"{root} is a {marker.kind!r}, not a files store", "name another directory")
     if marker.version != VERSION:
         what = f"the store {root} was made"
         raise of_other_version(what, marker.version, VERSION, "name another directory")

@@ -705,7 +705,7 @@ def _fill(
 
 
 def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
-    """Write a graph to the store unless it is there already; threads share graphs."""
+    """Write a graph to the store unless it already exists; threads share graphs."""
     file = graph_file(root, graph.digest)
     if read_file(file) == graph.body:
         with contextlib.suppress(OSError):

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 # Every so many steps a step's file has the spending so far, so that totals need not read all steps.
 _SPENDING_STEPS = 64
-_LET_GO = "it tells who holds the thread alone: delete it where nobody runs the thread"
+_LET_GO = "it only says who holds the thread: if nobody runs the thread, delete the file"
 _SNAPSHOT = re.compile(r"([0-9]{8,10})\.part")
 
 
@@ -79,9 +79,7 @@ class ThreadFiles:
         origin, order = _decoded(file, shapes.info_of)
         if directory_name(origin.info.thread_id) != path.name:
             thread_id = origin.info.thread_id
-            raise damaged(
-                file, f"it tells of another thread, {thread_id!r}", "give the directory its name back"
-            )
+            raise damaged(file, f"it belongs to another thread, {thread_id!r}", "rename the directory back")
         return cls(path, origin, order)
 
     def standing(self, *, unchecked: bool = False) -> tuple[Cursor, str]:
@@ -188,7 +186,7 @@ class ThreadFiles:
         file = number_file(self.path, "steps", step)
         point, spent = _decoded(file, shapes.checkpoint_of)
         if point.step != step:
-            raise damaged(file, f"it tells of step {point.step}")
+            raise damaged(file, f"it holds step {point.step}")
         return point, spent
 
     def _snapshot_steps(self, last: int) -> list[int]:
@@ -212,7 +210,7 @@ def _decoded(file: Path, decode: Callable[[bytes], T]) -> T:
     return _read(file, data, decode)
 
 
-def _read(file: Path, data: bytes, decode: Callable[[bytes], T], hint: str = "put back a copy of it") -> T:
+def _read(file: Path, data: bytes, decode: Callable[[bytes], T], hint: str = "restore a backup of it") -> T:
     try:
         return decode(data)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:

@@ -149,7 +149,7 @@ def _setting_checks(db: Connection) -> Iterator[Check]:
     else:
         yield Check(
             "room", f"{free / 1e9:,.1f} GB are free on the server's disk", ok=free >= _LEAST_ROOM,
-            hint="make room: on a full disk nothing is lost, but no thread goes on",
+            hint="make room: on a full disk nothing is lost, but no thread can continue",
         )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def _store_checks(server: Server, db: Connection) -> Iterator[Check]:
     missing = _missing_tables(db, schema.TABLES)
     if missing:
         yield Check(
-            "tables", f"missing: {', '.join(missing)}", ok=False, hint="go back to a copy of the store"
+            "tables", f"missing: {', '.join(missing)}", ok=False, hint="restore a backup of the store"
         )
         return
     yield Check("tables", f"{server.name}: all there, of version {version}")
@@ -210,7 +210,7 @@ def _queue_checks(db: Connection) -> Iterator[Check]:
         return
     if missing:
         yield Check(
-            "workers", f"missing: {', '.join(missing)}", ok=False, hint="go back to a copy of the store"
+            "workers", f"missing: {', '.join(missing)}", ok=False, hint="restore a backup of the store"
         )
         return
     version = _row(db, "SELECT version FROM queue")[0]

@@ -205,7 +205,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             EXECUTE FUNCTION refuse('who deleted what stays written')""",
         """CREATE TRIGGER forward BEFORE UPDATE ON cursor FOR EACH ROW
             WHEN (NEW.thread <> OLD.thread OR NEW.version < OLD.version OR NEW.head < OLD.head)
-            EXECUTE FUNCTION refuse('a thread only goes on')""",
+            EXECUTE FUNCTION refuse('a thread''s version only grows')""",
         """CREATE TRIGGER counted BEFORE UPDATE ON store FOR EACH ROW
             WHEN (NEW.threads NOT IN (OLD.threads, OLD.threads + 1))
             EXECUTE FUNCTION refuse('the keys of threads are counted one by one')""",

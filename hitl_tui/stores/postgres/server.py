@@ -411,9 +411,7 @@ class Server:
             return 0
         row = connection.execute("SELECT version FROM store").fetchone()
         if row is None:
-            raise LogCorrupt(
-                f"the store {self.name} is damaged: it has no version", "go back to a copy of it"
-            )
+            raise LogCorrupt(f"the store {self.name} is damaged: it has no version", "restore a backup")
         return int(row[0])
 
     # -- errors -----------------------------------------------------------------------------------
@@ -444,13 +442,11 @@ class Server:
                 f"the server of {self.name} is read-only", "name the server that can be written"
             )
         if isinstance(error, (errors.DataCorrupted, errors.IndexCorrupted)):
-            return LogCorrupt(
-                f"the store {self.name} is damaged: {_message(error)}", "go back to a copy of it"
-            )
+            return LogCorrupt(f"the store {self.name} is damaged: {_message(error)}", "restore a backup")
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName)):
             return StoreUnusable(
                 f"the tables of the store {self.name} no longer exist: {_message(error)}",
-                "go back to a copy of it, or open it again to make new ones",
+                "restore a backup, or open it again to make new ones",
             )
         if _is_gone(error):
             return self._unreachable(error)
@@ -472,7 +468,7 @@ class Server:
             return StoreUnusable(f"the store {self.name} can't be opened: {message}", "check the URL")
         if "unrecognized configuration parameter" in message:
             return StoreUnusable(
-                f"the server of {self.name} is no PostgreSQL that will do: {message}",
+                f"the server of {self.name} is not a supported PostgreSQL: {message}",
                 f"use PostgreSQL {_OLDEST // 10000} or newer",
             )
         return StoreUnusable(

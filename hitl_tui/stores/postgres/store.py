@@ -524,9 +524,7 @@ class PostgresCheckpointer(TableStore):
             return []
 
     def _damaged(self, what: str, hint: str = "") -> HitlError:
-        return LogCorrupt(
-            f"the store {self._server.name} is damaged: {what}", hint or "go back to a copy of it"
-        )
+        return LogCorrupt(f"the store {self._server.name} is damaged: {what}", hint or "restore a backup")
 
     def close(self) -> None:
         if self._listener is not None:

@@ -330,7 +330,7 @@ _ADD_ROWS = f"""
                 e.pending_hash, e.request_hash, e.account, e.signature, e.made_by, e.cursor_hash
             FROM unnest(entries) AS e;
         END IF;
-        -- A body that is there already is replaced: it may have been damaged since.
+        -- A body that already exists is replaced: it may have been damaged since.
         IF (brought).digest IS NOT NULL THEN
             INSERT INTO graph SELECT (brought).*
             ON CONFLICT (digest) DO UPDATE SET body = excluded.body WHERE graph.body <> excluded.body;

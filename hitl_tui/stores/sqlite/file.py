@@ -117,7 +117,7 @@ def open_to_look(path: Path) -> sqlite3.Connection:
     db = open_reading(path, immutable=not os.access(path.parent, os.W_OK))
     with _closed_on_error(db, path):
         if not _known_version(db, path):
-            raise StoreUnusable(f"{path} is no store: it has no tables", "name another file")
+            raise StoreUnusable(f"{path} is not a store: it has no tables", "name another file")
     return db
 
 
@@ -233,7 +233,7 @@ def damaged(path: Path, what: str, hint: str = "") -> LogCorrupt:
     """Return the error for a store that is ours but damaged."""
     return LogCorrupt(
         f"the store {path} is damaged: {what}",
-        hint or f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
+        hint or f"restore a backup, or save what can be read with `sqlite3 {path} .recover`",
     )
 
 
@@ -265,7 +265,7 @@ def _examine(path: Path) -> bool:
     if not head:
         return False
     if not head.startswith(_MAGIC):
-        raise StoreUnusable(f"{path} is not a store: it is no SQLite file", "name another file")
+        raise StoreUnusable(f"{path} is not a store: it is not an SQLite file", "name another file")
     if len(head) < _HEADER:
         raise damaged(path, "the file ends within its first page")
     if int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]) != schema.APPLICATION_ID:

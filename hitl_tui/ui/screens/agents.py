@@ -84,7 +84,7 @@ class TryDialog(Modal[SettingsChange | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog") as box:
-            box.border_title = Content("Try otherwise")
+            box.border_title = Content("Try other settings")
             yield LineView("try-words")
             yield AnswerForm()
             yield LineView("try-repeats")
@@ -410,8 +410,8 @@ class AgentsScreen(OverlayScreen):
             return
         turns = count(len(info.turns), "turn")
         text = [
-            f"{info.name} forgets its {turns} and starts afresh at the next step. The state stays as it is; "
-            "the turns can't be brought back. The log says who did it."
+            f"{info.name} forgets its {turns} and starts without them at the next step. The state does not "
+            "change; the turns can't be restored. The log says who did it."
         ]
         options = [BACK, Option("forget", "f", "forget them")]
 

@@ -22,9 +22,9 @@ from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.diff_lines import MARKS, Change, Compared, compare_states, side_by_side
+from hitl_tui.view.first_difference import FirstDifference, first_difference, first_difference_row
 from hitl_tui.view.format import preview, preview_line
 from hitl_tui.view.leaves import changed_leaves, has_leaves, leaf_line
-from hitl_tui.view.parting import Parting, parting, parting_line
 from hitl_tui.view.revision import Pair
 from hitl_tui.view.rows import part_of
 from hitl_tui.view.sanitise import sanitise_line
@@ -70,16 +70,21 @@ class CompareHead(LineBar):
         return tuple(spans)
 
 
-class PartingBar(LineBar):
+class FirstDifferenceBar(LineBar):
     """Where the two threads part, and by which updates."""
 
-    parting: Parting | None = None
+    first_difference: FirstDifference | None = None
 
     def bar(self, width: int) -> Line:
-        if self.parting is None:
+        if self.first_difference is None:
             return ()
-        way = keymap_of(self.app).shown("compare.parting")
-        return (Span(" "), *parting_line(self.parting), ours(f"  {way}", "key"), Span(" goes there", "dim"))
+        way = keymap_of(self.app).shown("compare.difference")
+        return (
+            Span(" "),
+            *first_difference_row(self.first_difference),
+            ours(f"  {way}", "key"),
+            Span(" goes there", "dim"),
+        )
 
 
 def _change(row: Compared, room: int) -> Line:
@@ -102,7 +107,7 @@ def _cut(line: Line, room: int) -> Line:
 
 _KEYS = (
     ("compare.side", "Side"), ("compare.back compare.on", "Step"),
-    ("compare.place", "Thread"), ("compare.parting", "Difference"), ("compare.swap", "Swap"),
+    ("compare.place", "Thread"), ("compare.difference", "Difference"), ("compare.swap", "Swap"),
     ("list.up list.down", "Channel"), ("page.close", "Back"), ("list.page_down", "Scroll"),
 )  # fmt: skip
 
@@ -125,7 +130,7 @@ class CompareScreen(OverlayScreen):
         bound("list.last", "select(1_000_000)"),
         bound("compare.place", "ask_place"),
         bound("compare.swap", "swap"),
-        bound("compare.parting", "go_to_parting"),
+        bound("compare.difference", "go_to_first_difference"),
     ]
     AUTO_FOCUS = ""
 
@@ -148,7 +153,7 @@ class CompareScreen(OverlayScreen):
     def compose(self) -> ComposeResult:
         yield PageHeader()
         yield CompareHead()
-        yield PartingBar()
+        yield FirstDifferenceBar()
         yield LineView("channels", "Channels")
         yield SideBySide()
         yield KeysBar(_KEYS)
@@ -184,17 +189,17 @@ class CompareScreen(OverlayScreen):
         channels.set_titles(f"Channels: {words}")
         channels.styles.height = min(max(len(rows), 1), max(self.size.height // 3, 4)) + 2
         await self._show_values(home=True)
-        await self._show_parting()
+        await self._show_first_difference()
 
-    async def _show_parting(self) -> None:
+    async def _show_first_difference(self) -> None:
         """Of two threads where they part; what lies behind the shown steps does not count."""
         (a, a_step), (b, b_step) = self._places
-        bar = self.query_one(PartingBar)
-        bar.parting = None
+        bar = self.query_one(FirstDifferenceBar)
+        bar.first_difference = None
         if a != b:
             drivers = await self._session.driver_of(a), await self._session.driver_of(b)
-            bar.parting = await parting(*drivers, min(a_step, b_step))
-        bar.display = bar.parting is not None
+            bar.first_difference = await first_difference(*drivers, min(a_step, b_step))
+        bar.display = bar.first_difference is not None
         bar.refresh()
 
     @property
@@ -275,9 +280,9 @@ class CompareScreen(OverlayScreen):
         self._places.reverse()
         self._load()
 
-    def action_go_to_parting(self) -> None:
+    def action_go_to_first_difference(self) -> None:
         """Both sides to the step at which the threads part."""
-        if parts := self.query_one(PartingBar).parting:
+        if parts := self.query_one(FirstDifferenceBar).first_difference:
             self._places = [(thread_id, parts.step) for thread_id, _ in self._places]
             self._load()
 

@@ -416,7 +416,7 @@ class ValueScreen(DraftScreen):
         text: whether the answer is a text where there is no value yet.
     """
 
-    lost = "They have not been taken."
+    lost = "They are not in your answer."
 
     def __init__(
         self, title: str, value: Any, schema: Mapping[str, Any] | None, *, text: bool = False
@@ -464,7 +464,7 @@ class ValueScreen(DraftScreen):
 
     def _facts(self, width: int) -> list[Line]:
         key = keymap_of(self.app).shown("edit.apply")
-        return wrapped(f"{key} takes it back to the question; it is sent from there.", width, "dim")
+        return wrapped(f"{key} returns it to the question, where you send it.", width, "dim")
 
     @decides
     def action_apply(self) -> None:

@@ -50,7 +50,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
         f"{_G.grew} {_G.changed} {_G.same} {_G.edit}",
         "what the step did to a channel: more in it, changed, the same again, set by hand",
     ),
-    (_G.tainted, "a channel that holds something from outside, which nobody has vouched for"),
+    (_G.tainted, "a channel that holds untrusted data"),
     (
         f"{_G.input} {_G.node} {_G.head}",
         "in the timeline: the input, a step, the newest step of the open thread",

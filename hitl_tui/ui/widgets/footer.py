@@ -179,7 +179,7 @@ class FooterBar(LineBar):
     def _word(self, action: Action) -> str:
         if action.group == "Stage" and self._situation.show:
             words = {"stage.faster": f"Pace {self._situation.pace}"}
-            words |= {"stage.hold": "Go on"} if self._situation.held else {}
+            words |= {"stage.hold": "Continue"} if self._situation.held else {}
             return words.get(action.id, action.both or action.label)
         walks = action.id == "app.next" and self._walks
         return "Next match" if walks else action.both or action.label

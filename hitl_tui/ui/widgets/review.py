@@ -300,7 +300,7 @@ class ReviewPane(Vertical):
             if event.character == "r" and self._review.takes_words and not is_burst(event):
                 self.action_type_reason("card.reason")
             else:
-                self._host.tell(f"{event.character} is no answer here", severity="warning")
+                self._host.tell(f"{event.character} is not an answer here", severity="warning")
             self._do(())
 
     def _do(self, effects: Iterable[Effect]) -> None:

@@ -79,7 +79,7 @@ class SearchPane(Vertical):
     def compose(self) -> ComposeResult:
         hint = "a text; or a condition, as in: ? score == null"
         field = SafeInput(self._begins, id="find", placeholder=hint)
-        field.border_title = "Ask the history"
+        field.border_title = "When did a condition become true?"
         yield field
         yield LineView("places", "Places")
 

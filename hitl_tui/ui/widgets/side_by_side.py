@@ -11,7 +11,7 @@ from hitl_tui.view.cells import cells
 from hitl_tui.view.revision import Pair
 from hitl_tui.view.rows import wrap_rich
 from hitl_tui.view.spans import Line, Span, plain_text, untrusted
-from hitl_tui.view.words import Fragments, part_spans
+from hitl_tui.view.word_diff import Fragments, fragment_spans
 
 _MOST = 5_000
 """Lines that are laid out; what is longer is for the value pane."""
@@ -95,7 +95,7 @@ def _below(pair: Pair, width: int, *, marked: bool) -> list[Line]:
 
 
 def _rows(parts: Fragments | None, width: int, *, marked: bool) -> list[Line]:
-    return [] if parts is None else wrap_rich(part_spans(parts, marked=marked), max(width, 8))
+    return [] if parts is None else wrap_rich(fragment_spans(parts, marked=marked), max(width, 8))
 
 
 def _sign(parts: Fragments | None) -> Span:

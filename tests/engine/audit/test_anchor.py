@@ -87,7 +87,7 @@ def test_anchors_of_other_threads_alone_are_a_usage_error() -> None:
 
 @pytest.mark.parametrize("line", ["", "{", "[]", '{"thread": 1}', "\udcff", "[" * 100_000])
 def test_a_line_that_is_no_anchor(line: str) -> None:
-    with pytest.raises(UsageError, match="no line of an anchor"):
+    with pytest.raises(UsageError, match="not an anchor line"):
         read_anchor(line)
 
 

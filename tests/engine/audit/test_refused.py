@@ -132,7 +132,7 @@ def test_a_thread_that_was_changed_in_its_store_is_refused_and_nothing_is_writte
     with closing(opened(path)) as store, pytest.raises(LogCorrupt) as refused:
         ACTS[act](runner(store), request)
     assert "'t'" in refused.value.message or str(path) in refused.value.message
-    assert "copy" in refused.value.hint
+    assert "backup" in refused.value.hint
     assert everything(path) == before
 
 

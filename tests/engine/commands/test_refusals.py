@@ -135,7 +135,7 @@ def test_a_quorum_wants_different_people_of_one_mind(store: Checkpointer) -> Non
 
 def test_a_quorum_wants_names(store: Checkpointer) -> None:
     runner = at_gate(store, quorum=2, one_account=True)
-    refuse(runner, pending_id(runner, "t"), "approve", "wants 2 reviewers by name", actor=None)
+    refuse(runner, pending_id(runner, "t"), "approve", "needs 2 reviewers by name", actor=None)
 
 
 def test_a_changed_vote_counts_once_and_as_it_is_now(store: Checkpointer) -> None:

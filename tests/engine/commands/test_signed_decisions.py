@@ -149,7 +149,7 @@ def test_a_signature_of_another_decision_is_a_finding(
 def test_a_gate_that_wants_a_signature_refuses_an_unsigned_answer(store: Checkpointer, keys: Path) -> None:
     runner = at_gate(store, signed=True)
     wanted = pending_id(runner, "t")
-    with pytest.raises(AnswerRefused, match=r"wants a signed decision.*signing_key"):
+    with pytest.raises(AnswerRefused, match=r"needs a signed decision.*signing_key"):
         runner.answer("t", wanted, "approve", step=2, actor="ann")
     assert [entry.kind for entry in store.ledger("t")] == ["request", "refused"]
     runner.signer = SshSigner(keys / "ann")

@@ -51,7 +51,7 @@ BROKEN: dict[str, Row] = {
     ),
     "writing an undeclared channel names the nearest": (
         lambda s: {"scor": 1},
-        ["it writes 'scor', which is no channel of the graph"],
+        ["it writes 'scor', which is not a channel of the graph"],
         "did you mean 'score'?",
         False,
     ),

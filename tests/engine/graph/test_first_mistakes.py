@@ -127,7 +127,7 @@ def gate(**values: Any) -> Gate:
         (lambda: compiled(()).invoke(thread_id=7), "a thread id is text", "use '7'"),  # type: ignore[arg-type]
         (lambda: Gate("n", "Good?", ["yes"]), "the choice 'yes' is text", "write GateChoice("),  # type: ignore[list-item]
         (lambda: one_node({"draft": str}, bug), "channel 'draft' is a type", "Channel(DEFAULT, schema=str)"),  # type: ignore[dict-item]
-        (lambda: Agent("a", ["x"]), "a list is no model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
+        (lambda: Agent("a", ["x"]), "a list is not a model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
         (lambda: ScriptedModel("a reply"), "replies is text", "ScriptedModel(['a reply'])"),
         (lambda: Agent(5, ScriptedModel([])), "the agent's name 5 is not", 'Agent("writer"'),  # type: ignore[arg-type]
         (lambda: Agent(" ", ScriptedModel([])), "the agent's name ' ' is not", 'Agent("writer"'),

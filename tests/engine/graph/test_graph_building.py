@@ -152,14 +152,14 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
         "unknown node 'zap'",
         "nodes: a",
     ),
-    "a node that is no function": (
+    "a node that is not a function": (
         lambda: StateGraph({}).add_node("a", "node"),  # type: ignore[arg-type]
         "node 'a' is text",
         "a function (state, config)",
     ),
-    "a route that is no function": (
+    "a route that is not a function": (
         lambda: graph("a").add_conditional_edge("a", "x", {"x": END}),  # type: ignore[arg-type]
-        "is no function",
+        "is not a function",
         "(state) -> key",
     ),
     "an unknown channel in reads": (

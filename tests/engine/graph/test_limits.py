@@ -151,7 +151,7 @@ NO_LIMITS = [("max_iterations", -1), ("max_iterations", 2.5), ("max_tokens", Tru
 @pytest.mark.parametrize(("name", "value"), NO_LIMITS, ids=str)
 class TestWhatIsNoLimit:
     def test_is_refused_when_built(self, name: str, value: Any) -> None:
-        with pytest.raises(UsageError, match=f"{name}=.* is no limit"):
+        with pytest.raises(UsageError, match=f"{name}=.* is not a limit"):
             Limits(**{name: value})
 
     def test_is_refused_as_an_extension_and_nothing_is_stored(
@@ -169,7 +169,7 @@ class TestWhatIsNoLimit:
 def test_iterations_of_an_invocation_that_are_no_limit_are_refused_before_it_begins(
     value: Any, store: Checkpointer
 ) -> None:
-    with pytest.raises(UsageError, match=r"max_iterations=.* is no limit"):
+    with pytest.raises(UsageError, match=r"max_iterations=.* is not a limit"):
         until(1, store=store).invoke(thread_id="t", max_iterations=value)
     assert store.cursor("t") is None
 

@@ -105,7 +105,7 @@ def test_a_bad_answer_is_retried_as_an_error_is(update: Any) -> None:
         (lambda state, config: state["n"], "not among the node's reads"),
         (lambda state, config: state["zap"], "no channel 'zap'"),
         (lambda state, config: {"n": 1}, "not among its writes"),
-        (lambda state, config: {"zap": 1}, "which is no channel"),
+        (lambda state, config: {"zap": 1}, "which is not a channel"),
     ],
     ids=[
         "reading outside reads",

@@ -165,7 +165,7 @@ class TestPlainMapping:
         assert (result["status"], result.status) == ("failed", "completed")
 
     def test_an_envelope_s_keys_in_a_mapping_are_unknown_channels(self) -> None:
-        with pytest.raises(NodeFailed, match="writes 'updates', which is no channel"):
+        with pytest.raises(NodeFailed, match="writes 'updates', which is not a channel"):
             one_node(CHANNELS, returning({"updates": {"a": 1}})).invoke()
 
 

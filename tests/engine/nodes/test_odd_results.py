@@ -37,7 +37,7 @@ def use(**odd: Any) -> NodeResult:
 ODD: dict[str, tuple[Callable[[], NodeResult], str]] = {
     "a number as text": (lambda: NodeResult(text=5), "text is a whole number"),  # type: ignore[arg-type]
     "a list as text": (lambda: NodeResult(text=["x"]), "text is a list"),  # type: ignore[arg-type]
-    "a cost that is no number": (lambda: use(cost=NAN), "cost is nan"),
+    "a cost that is not a number": (lambda: use(cost=NAN), "cost is nan"),
     "an endless cost": (lambda: use(cost=ENDLESS), "cost is inf"),
     "a cost below 0": (lambda: use(cost=-1.0), "ModelUse"),
     "a cost in text": (lambda: use(cost="1"), "cost is text"),

@@ -171,8 +171,8 @@ REFUSED: dict[str, tuple[str, Any, Any, str]] = {
     "set_union: to a value that is no list": ("set_union", 3, 1, "needs a list"),
     "merge: into a value that is no dict": ("merge", [1], {"a": 1}, "the channel holds a list"),
     "merge_deep: into a value that is no dict": ("merge_deep", 1, {"a": 1}, "holds a whole number"),
-    "sum: to a value that is no number": ("sum", "1", 1, "the channel holds text"),
-    "max: of a value that is no number": ("max", [1], 1, "the channel holds a list"),
+    "sum: to a value that is not a number": ("sum", "1", 1, "the channel holds text"),
+    "max: of a value that is not a number": ("max", [1], 1, "the channel holds a list"),
 }  # fmt: skip
 
 

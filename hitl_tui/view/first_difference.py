@@ -19,12 +19,12 @@ _CHUNK: Final = 64
 _NAMED: Final = 4
 
 
-class Parting(msgspec.Struct, frozen=True):
+class FirstDifference(msgspec.Struct, frozen=True):
     """The first difference between two threads."""
 
-    step: Annotated[int, about("The first step whose states differ.")]
-    a_by: Annotated[str, about("Who made it in `a`.")]
-    b_by: Annotated[str, about("Who made it in `b`.")]
+    step: Annotated[int, about("The first step at which the states differ.")]
+    a_by: Annotated[str, about("Who wrote the step in `a`.")]
+    b_by: Annotated[str, about("Who wrote the step in `b`.")]
     channels: Annotated[tuple[Compared, ...], about("The channels that differ there.")]
 
 
@@ -35,7 +35,7 @@ class History(Protocol):
     async def state_at(self, step: int) -> Mapping[str, Any]: ...
 
 
-async def parting(a: History, b: History, last: int) -> Parting | None:
+async def first_difference(a: History, b: History, last: int) -> FirstDifference | None:
     """Return the first difference of two threads, up to a step that both have; None if there is none.
 
     Shared steps are skipped by bisection: once checkpoints differ, all later ones do.
@@ -54,26 +54,26 @@ async def parting(a: History, b: History, last: int) -> Parting | None:
             if other is not None and mine.state_hash != other.state_hash:
                 rows = compare_states(await a.state_at(mine.step), await b.state_at(mine.step))
                 changed = tuple(row for row in rows if row.change != "same")
-                return Parting(mine.step, writer(mine), writer(other), changed)
+                return FirstDifference(mine.step, writer(mine), writer(other), changed)
     return None
 
 
-def parting_text(parting: Parting) -> list[str]:
+def first_difference_lines(difference: FirstDifference) -> list[str]:
     """Return lines about the first difference, who wrote it, and the values."""
-    by = f"by {name(parting.a_by)} and by {name(parting.b_by)}"
-    return [f"First difference at step {parting.step}, {by}:", *diff_text(parting.channels)]
+    by = f"by {name(difference.a_by)} and by {name(difference.b_by)}"
+    return [f"First difference at step {difference.step}, {by}:", *diff_text(difference.channels)]
 
 
-def parting_line(parting: Parting) -> Line:
+def first_difference_row(difference: FirstDifference) -> Line:
     """Return one row about the first difference, who wrote it, and the channels."""
-    names = [row.channel for row in parting.channels]
+    names = [row.channel for row in difference.channels]
     more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
-        trusted(f"First difference at step {parting.step}", "accent"),
+        trusted(f"First difference at step {difference.step}", "accent"),
         trusted(", by ", "dim"),
-        untrusted(parting.a_by, "name"),
+        untrusted(difference.a_by, "name"),
         trusted(" and by ", "dim"),
-        untrusted(parting.b_by, "name"),
+        untrusted(difference.b_by, "name"),
         trusted(": ", "dim"),
         untrusted(", ".join(names[:_NAMED]) + more, "value"),
     )

@@ -12,20 +12,20 @@ from hitl_tui.view.spans import Line, Role, Span
 
 PartKind = Literal["same", "removed", "added", "note"]
 
-# Compiled by `re` when it is first needed, and kept by it.
+# A string: `re` compiles and caches it at the first use.
 _WORD: Final = r"(?:\w[\w\u0300-\u036f\u200d\ufe0f]*|[^\w\s][\u0300-\u036f\u200d\ufe0f]*)\s*|\s+"
 _MIDDLE: Final = 64 * 1024
-"""Characters between what both texts begin and end with; longer ones are not compared by words."""
+"""Most characters, between the common beginning and the common end, that are compared word by word."""
 _NEAR: Final = 200
-"""Characters to step back from where two texts part, to the blank before the word."""
+"""Characters to step back from the first difference, at most, to reach the blank before the word."""
 _MOST_EDITS: Final = 500
 _SHORT: Final = 3
-LIKE: Final = 0.4
-"""From which share of words in common on one text is the other one, changed."""
+MIN_LIKENESS: Final = 0.4
+"""Share of common words from which one text counts as a changed form of the other."""
 
 
 class Fragment(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a text, sanitised, and which of two versions has it; a "note" are words of ours."""
+    """A piece of a sanitised text, and which of two versions contains it; a "note" is text that we add."""
 
     kind: PartKind
     text: str
@@ -35,25 +35,25 @@ Fragments = tuple[Fragment, ...]
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
-    """A part of the old and the new text; if both have the same words, blanks may differ."""
+    """A part of both texts; `same` means the same words, though blanks may differ."""
 
     same: bool
     old: str
     new: str
 
 
-class Words(msgspec.Struct, frozen=True):
-    """Two texts in pieces; `steps` is what it took to compare them, about a microsecond each."""
+class WordDiff(msgspec.Struct, frozen=True):
+    """Two texts in pieces; comparing them took `steps` steps of about a microsecond."""
 
     pieces: tuple[Piece, ...]
     steps: int
 
     @property
-    def alike(self) -> bool:
-        """Whether one text is a changed form of the other, and not a different text."""
+    def is_alike(self) -> bool:
+        """Whether one text is a changed form of the other rather than a different text."""
         same = sum(_size(piece.new) for piece in self.pieces if piece.same)
         longest = max(sum(_size(text) for text in side) for side in self._sides)
-        return same >= LIKE * longest
+        return same >= MIN_LIKENESS * longest
 
     @property
     def _sides(self) -> tuple[list[str], list[str]]:
@@ -71,7 +71,7 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def merged(self) -> Fragments:
-        """Both in one: what was removed stands before what was added in its place."""
+        """Both texts in one: removed words come before the words that replace them."""
         return tuple(self._merged())
 
     def _merged(self) -> Iterator[Fragment]:
@@ -86,28 +86,28 @@ class Words(msgspec.Struct, frozen=True):
 
     @property
     def changed(self) -> int:
-        """How many words were changed, added or removed."""
+        """Number of words that were changed, added or removed."""
         return sum(max(_count(p.old), _count(p.new)) for p in self.pieces if not p.same)
 
 
 def _size(text: str) -> int:
-    """Characters but for the blanks at the ends, which words share easily."""
+    """Return the number of characters, without blanks at the ends: those match by chance."""
     return len(text.strip())
 
 
 def _count(text: str) -> int:
-    """Words of a text; signs alone are one together."""
+    """Return the number of words; a text of signs alone counts as one."""
     return len(re.findall(r"\w+", text)) or bool(text.strip())
 
 
-def words(old: str, new: str, most: int = _MOST_EDITS) -> Words:
+def compare_words(old: str, new: str, most: int = _MOST_EDITS) -> WordDiff:
     """Compare two sanitised texts.
 
-    What both begin and end with is passed over as a whole.  Where the rest is too long, or differs in more
-    than `most` words, all of it is one change.
+    The common beginning and end are skipped as a whole.  If the rest is too long, or differs in more than
+    `most` words, it is shown as one change.
     """
-    head = _shared(old, new)
-    head = _at_blank(old, head) if head < max(len(old), len(new)) else head
+    head = _shared_start(old, new)
+    head = _after_blank(old, head) if head < max(len(old), len(new)) else head
     tail = _shared_end(old[head:], new[head:])
     middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
     end = old[len(old) - tail :] if tail else ""
@@ -119,15 +119,15 @@ def words(old: str, new: str, most: int = _MOST_EDITS) -> Words:
         left, right = re.findall(_WORD, middle_old), re.findall(_WORD, middle_new)
         by_old, by_new = ([word.strip() for word in side] for side in (left, right))
         blanks = by_old == by_new
-        edits, taken = _edits(left if blanks else by_old, right if blanks else by_new, most)
+        edits, taken = _equal_pairs(left if blanks else by_old, right if blanks else by_new, most)
         steps += taken
         pieces += _pieces(left, right, edits)
     if end:
         pieces.append(Piece(True, end, end))
-    return Words(tuple(_joined(pieces)), steps)
+    return WordDiff(tuple(_merge_pieces(pieces)), steps)
 
 
-def _shared(old: str, new: str) -> int:
+def _shared_start(old: str, new: str) -> int:
     """Return the length of the common beginning."""
     low, high = 0, min(len(old), len(new))
     while low < high:
@@ -140,7 +140,7 @@ def _shared(old: str, new: str) -> int:
 
 
 def _shared_end(old: str, new: str) -> int:
-    """How many characters both end with, from a blank on."""
+    """Return the length of the common end, counted from a blank."""
     low, high = 0, min(len(old), len(new))
     while low < high:
         middle = (low + high + 1) // 2
@@ -156,15 +156,15 @@ def _shared_end(old: str, new: str) -> int:
     return low if blank is None and low > _NEAR else 0 if blank is None else len(old) - blank - 1
 
 
-def _at_blank(text: str, at: int) -> int:
-    """The place behind the blank before a place."""
+def _after_blank(text: str, at: int) -> int:
+    """Return the position after the last blank before a position."""
     start = max(at - _NEAR, 0)
-    behind = next((place for place in range(at, start, -1) if text[place - 1].isspace()), None)
-    return behind if behind is not None else at if start else 0
+    found = next((place for place in range(at, start, -1) if text[place - 1].isspace()), None)
+    return found if found is not None else at if start else 0
 
 
 def _pieces(old: Sequence[str], new: Sequence[str], edits: Iterable[tuple[int, int]]) -> list[Piece]:
-    """The pieces between pairs of words that are the same."""
+    """Return the pieces of both texts, given the pairs of words that are the same."""
     pieces: list[Piece] = []
     i = j = 0
     for at, to in (*edits, (len(old), len(new))):
@@ -176,8 +176,8 @@ def _pieces(old: Sequence[str], new: Sequence[str], edits: Iterable[tuple[int, i
     return pieces
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Merge neighbours; a small word that two changes share by chance becomes part of the change."""
+def _merge_pieces(pieces: Iterable[Piece]) -> list[Piece]:
+    """Merge neighbours; a short word between two changes, the same by chance, becomes part of the change."""
     runs: list[Piece] = []
     for piece in pieces:
         if runs and runs[-1].same == piece.same:
@@ -197,10 +197,10 @@ def _joined(pieces: Iterable[Piece]) -> list[Piece]:
     return joined
 
 
-def _edits(old: Sequence[str], new: Sequence[str], most: int) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of equal words, as many as can be in order (Myers 1986), and the steps it took.
+def _equal_pairs(old: Sequence[str], new: Sequence[str], most: int) -> tuple[list[tuple[int, int]], int]:
+    """Return the longest sequence of pairs of equal words (Myers 1986), and the steps it took.
 
-    No pairs where more than `most` words would have to be removed or added.
+    Returns no pairs if more than `most` words would have to be removed or added.
     """
     size, other = len(old), len(new)
     ends = {1: 0}
@@ -218,12 +218,12 @@ def _edits(old: Sequence[str], new: Sequence[str], most: int) -> tuple[list[tupl
                 steps += 1
             ends[k] = x
             if x >= size and y >= other:
-                return _walked(trail, size, other), steps
+                return _trace_back(trail, size, other), steps
     return [], steps
 
 
-def _walked(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
-    """Return the pairs on the path that was found, from its end."""
+def _trace_back(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    """Follow the path back from its end and return the pairs on it, in order."""
     pairs: list[tuple[int, int]] = []
     for edits in range(len(trail) - 1, -1, -1):
         ends, k = trail[edits], x - y
@@ -243,19 +243,19 @@ def likeness(old: frozenset[str], new: frozenset[str]) -> float:
     return 2 * len(old & new) / (len(old) + len(new)) if old or new else 1.0
 
 
-def bag(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     """Return the set of words of a text."""
     return frozenset(re.findall(_WORD, f"{text} ")) if len(text) <= _MIDDLE else frozenset((text,))
 
 
-def near(parts: Iterable[Fragment], around: int) -> Fragments:
-    """Fragments without what stands further than so many characters from any change."""
+def cut_unchanged(parts: Iterable[Fragment], around: int) -> Fragments:
+    """Return the fragments, with text left out that is over `around` characters away from any change."""
     shown: list[Fragment] = []
     parts = tuple(parts)
     for at, part in enumerate(parts):
         text, last = part.text, at == len(parts) - 1
         if part.kind == "same" and len(text) > around * (1 + (0 < at < len(parts) - 1)) + 8:
-            before = "" if at == 0 else text[: _at_blank(text, around)]
+            before = "" if at == 0 else text[: _after_blank(text, around)]
             after = "" if last else text[len(text) - around :].partition(" ")[2] or text[-around:]
             text = f"{before}… {after}" if after else f"{before}…"
         elif len(text) > 4 * around:
@@ -269,12 +269,12 @@ _ROLES: Final[dict[PartKind, Role]] = {"removed": "removed-word", "added": "adde
 _WHOLE: Final[dict[PartKind, Role]] = {"removed": "removed", "added": "added", "note": "human"}
 
 
-def part_spans(parts: Iterable[Fragment], *, marked: bool, role: Role = "plain") -> Line:
-    """Fragments as spans on one line; what was removed or added as a whole needs no marks of its own.
+def fragment_spans(parts: Iterable[Fragment], *, marked: bool, role: Role = "plain") -> Line:
+    """Return fragments as spans of one line; a text removed or added as a whole gets no marks.
 
     Args:
-        marked: with `[-old-]{+new+}`, for who sees no colours.
-        role: of what is the same.
+        marked: mark changes as `[-old-]{+new+}`, for people who see no colours.
+        role: role of unchanged text.
     """
     parts = tuple(parts)
     if len(kinds := {part.kind for part in parts}) == 1 and (whole := _WHOLE.get(kinds.pop())):
