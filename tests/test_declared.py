@@ -527,19 +527,19 @@ def check(declared: list[Case]) -> None:
     """Declare each of them wrongly: every one is refused in words, at once, and none is stored."""
     wrong = []
     for name, given in declared:
-        told = name, {field: type(value).__name__ for field, value in given.items()}
+        case = name, {field: type(value).__name__ for field, value in given.items()}
         try:
             DECLARATIONS[name][0](**given)
         except NodeFailed as error:
             if not isinstance(error.__cause__, HitlError):
-                wrong.append((*told, repr(error)[:150]))
+                wrong.append((*case, repr(error)[:150]))
         except HitlError as error:
             if not error.message:
-                wrong.append((*told, "without a message"))
+                wrong.append((*case, "without a message"))
         except Exception as error:
-            wrong.append((*told, repr(error)[:150]))
+            wrong.append((*case, repr(error)[:150]))
         else:
-            wrong.append((*told, "accepted"))
+            wrong.append((*case, "accepted"))
     assert not wrong, f"{len(wrong)} of {len(declared)}: {wrong[:40]}"
     assert STORE.threads() == []
 

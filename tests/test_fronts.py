@@ -41,7 +41,7 @@ SHARED = {
     "what fills the store": "size_rows",
     "giving space back": "vacuum_words",
     "what followed": "followed",
-    "being told": "SessionNotices notices",
+    "notices": "SessionNotices notices",
 }
 """What is no command, and a name that each front uses for it: the same, or one that does the same."""
 

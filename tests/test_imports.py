@@ -133,10 +133,12 @@ def test_importing_the_package_loads_no_library() -> None:
 
 def test_a_type_checker_sees_the_public_names_and_no_others() -> None:
     tree = ast.parse(Path(hitl_tui.__file__).read_text(encoding="utf-8"))
-    told = next(
+    type_checking = next(
         one for one in tree.body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"
     )
-    names = {alias.name for one in told.body if isinstance(one, ast.ImportFrom) for alias in one.names}
+    names = {
+        alias.name for one in type_checking.body if isinstance(one, ast.ImportFrom) for alias in one.names
+    }
     assert names == set(hitl_tui.__all__) - {"__version__"}
     # A __getattr__ that it can see makes it take any name at all for one of ours.
     assert not any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in tree.body)

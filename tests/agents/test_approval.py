@@ -82,7 +82,7 @@ def desk(server: OpenAIServer, tmp_path: Path) -> Iterator[Desk]:
     opened.close()
 
 
-def last_told(server: OpenAIServer) -> str:
+def last_tool_result(server: OpenAIServer) -> str:
     """What the newest request tells of the last tool."""
     return str(server.requests[-1].body["messages"][-1]["content"])
 
@@ -100,7 +100,7 @@ def test_the_call_waits_with_its_exact_arguments(desk: Desk) -> None:
 
 @pytest.mark.parametrize("restart", [False, True], ids=["same process", "another process"])
 @pytest.mark.parametrize(
-    ("answer", "did", "told"),
+    ("answer", "did", "message"),
     [
         ("approve", ["send ann@example.org hi"], "sent"),
         (
@@ -115,7 +115,7 @@ def test_the_call_waits_with_its_exact_arguments(desk: Desk) -> None:
 )
 @pytest.mark.slow
 def test_nothing_is_asked_or_done_twice(
-    desk: Desk, restart: bool, answer: Any, did: list[str], told: str
+    desk: Desk, restart: bool, answer: Any, did: list[str], message: str
 ) -> None:
     desk.run()
     assert len(desk.server.requests) == 2
@@ -125,7 +125,7 @@ def test_nothing_is_asked_or_done_twice(
     assert (result.status, result["answer"]) == ("completed", "All done.")
     assert len(desk.server.requests) == 3
     assert desk.did == ["lookup ann", *did]
-    assert last_told(desk.server) == told
+    assert last_tool_result(desk.server) == message
 
 
 @pytest.mark.integration

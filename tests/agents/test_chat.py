@@ -116,13 +116,13 @@ def test_set_turns_replaces_what_is_sent(make_agent: MakeAgent, server: OpenAISe
 def test_turns_that_were_set_go_before_the_next_prompt(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Say(("B",)))
     agent = make_agent()
-    told = [{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Hello, Ada."}]
-    agent.set_turns(told)
-    assert agent.turns == told
+    turns = [{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Hello, Ada."}]
+    agent.set_turns(turns)
+    assert agent.turns == turns
     agent.chat("Who am I?")
-    assert server.requests[0].body["messages"] == [*told, {"role": "user", "content": "Who am I?"}]
+    assert server.requests[0].body["messages"] == [*turns, {"role": "user", "content": "Who am I?"}]
     assert agent.turns == [
-        *told, {"role": "user", "content": "Who am I?"}, {"role": "assistant", "content": "B"},
+        *turns, {"role": "user", "content": "Who am I?"}, {"role": "assistant", "content": "B"},
     ]  # fmt: skip
 
 

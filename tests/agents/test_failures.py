@@ -113,9 +113,9 @@ def test_each_failure_names_provider_model_reason_and_mend_and_keeps_the_key_out
     store = SQLiteCheckpointer(tmp_path / "runs.db")
     runner = sequential_workflow([make_agent(timeout=0.3, num_retries=0)], checkpointer=store)
     caplog.set_level("DEBUG", "hitl_tui")
-    told: list[object] = []
+    events: list[object] = []
     with pytest.raises(NodeFailed) as caught:
-        runner.invoke({"messages": "go"}, thread_id="t", on_event=told.append)
+        runner.invoke({"messages": "go"}, thread_id="t", on_event=events.append)
     assert "openai/test" in caught.value.message
     assert "litellm" not in caught.value.message
     assert reason in caught.value.message
@@ -123,7 +123,7 @@ def test_each_failure_names_provider_model_reason_and_mend_and_keeps_the_key_out
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"openai/test" in kept
     assert KEY.encode() not in kept
-    assert KEY not in caplog.text + repr(told) + str(caught.value)
+    assert KEY not in caplog.text + repr(events) + str(caught.value)
     store.close()
 
 

@@ -148,18 +148,18 @@ def test_values_of_private_channels_and_keys_are_neither_told_nor_kept(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key-0123456789")
-    told: list[Any] = []
+    events: list[Any] = []
 
     def ask(state: Any, config: Any) -> Any:
         return {"out": config.agents["clerk"].chat(state["pin"])}
 
     agent = says(ToolCall("weather", {"city": "7291-horse sk-very-secret-key-0123456789"}), "done")
     runner = clerk(agent, store, ask, reads=["pin"])
-    runner.invoke({}, thread_id="t", on_event=told.append)
+    runner.invoke({}, thread_id="t", on_event=events.append)
     (call,) = calls_of(store)
     assert call.arguments == {"city": "[private: pin] [secret]"}
     assert call.result == "[private: pin] [secret]: sun"
-    live = [(event.arguments, event.result) for event in told if isinstance(event, ToolCalled)]
+    live = [(event.arguments, event.result) for event in events if isinstance(event, ToolCalled)]
     assert live == [(call.arguments, call.result)]
 
 

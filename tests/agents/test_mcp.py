@@ -39,8 +39,8 @@ def librarian(server: McpServer, *calls: ToolCall, **options: Any) -> Agent:
     """An agent that makes these calls and then says what it was told."""
 
     def reply(messages: Any) -> Any:
-        told = [turn["content"] for turn in messages if turn["role"] == "tool"]
-        return calls[len(told)] if len(told) < len(calls) else " / ".join(told) or "done"
+        results = [turn["content"] for turn in messages if turn["role"] == "tool"]
+        return calls[len(results)] if len(results) < len(calls) else " / ".join(results) or "done"
 
     return Agent("librarian", ScriptedModel(reply), tools=[server], **options)
 

@@ -38,13 +38,15 @@ def litellm() -> Any:
     ],
 )
 def test_a_price_is_litellms(litellm: Any, provider: str, model: str, name: str, tokens: TokenUse) -> None:
-    told = litellm.types.utils
-    usage = told.Usage(
+    litellm_types = litellm.types.utils
+    usage = litellm_types.Usage(
         prompt_tokens=tokens.read,
         completion_tokens=tokens.written,
         total_tokens=tokens.read + tokens.written,
-        prompt_tokens_details=told.PromptTokensDetailsWrapper(cached_tokens=tokens.cache_read),
-        completion_tokens_details=told.CompletionTokensDetailsWrapper(reasoning_tokens=tokens.reasoning),
+        prompt_tokens_details=litellm_types.PromptTokensDetailsWrapper(cached_tokens=tokens.cache_read),
+        completion_tokens_details=litellm_types.CompletionTokensDetailsWrapper(
+            reasoning_tokens=tokens.reasoning
+        ),
     )
     theirs = litellm.cost_per_token(
         model=name, prompt_tokens=tokens.read, completion_tokens=tokens.written, usage_object=usage

@@ -90,7 +90,7 @@ def decide(runner: GraphRunner, *answers: Any) -> RunResult:
     return result
 
 
-def told(answers: Sequence[str]) -> list[str]:
+def results_for(answers: Sequence[str]) -> list[str]:
     """What models read of calls that were decided so."""
     return ["paid" if answer == "approve" else REFUSED for answer in answers]
 
@@ -128,7 +128,7 @@ def test_each_decision_applies_to_its_own_call_of_an_agent_inside_a_tool(
         current.answer("t", request.id, answer, step=request.step, actor="ann")
         current = runner() if is_reloaded else current
         result = current.invoke(thread_id="t")
-    assert result["out"] == " / ".join(told(answers))
+    assert result["out"] == " / ".join(results_for(answers))
     assert len(cashier.keys) == len(set(cashier.keys)) == answers.count("approve")
     assert current.verify("t", strict=True).ok
 
@@ -160,7 +160,7 @@ def test_each_decision_applies_to_its_own_call_of_agents_at_work_together(
         return {"out": await together([agent.fresh(), agent.fresh()])}
 
     result = decide(node_runner(work, cashier.agent), *answers)
-    assert sorted(result["out"]) == sorted(told(answers))
+    assert sorted(result["out"]) == sorted(results_for(answers))
     assert len(cashier.keys) == len(set(cashier.keys)) == answers.count("approve")
 
 

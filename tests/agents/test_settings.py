@@ -156,15 +156,20 @@ def test_a_model_of_another_provider_is_called_without_the_first_ones_address_an
 
 
 def test_an_agent_tells_what_it_is_and_what_it_has_used(runner: GraphRunner) -> None:
-    told = info(runner)
-    assert (told.name, told.model, told.instructions, told.temperature) == (
+    description = info(runner)
+    assert (description.name, description.model, description.instructions, description.temperature) == (
         "worker",
         "openai/first",
         "Be brief.",
         0.7,
     )
-    assert (told.calls, told.tokens_in, told.tokens_out, told.cost) == (1, 7, 3, None)
-    assert (told.turns, told.history, told.can_change) == ((), None, True)
+    assert (description.calls, description.tokens_in, description.tokens_out, description.cost) == (
+        1,
+        7,
+        3,
+        None,
+    )
+    assert (description.turns, description.history, description.can_change) == ((), None, True)
 
 
 def test_turns_of_a_channel_are_told_from_the_state() -> None:
@@ -180,9 +185,9 @@ def test_turns_of_a_channel_are_told_from_the_state() -> None:
         .compile(checkpointer=MemoryCheckpointer(), agents={"worker": agent})
     )
     runner.invoke({}, thread_id="t")
-    told = info(runner)
-    assert [turn["content"] for turn in told.turns] == ["go", "on my way"]
-    assert told.history == "talk"
+    description = info(runner)
+    assert [turn["content"] for turn in description.turns] == ["go", "on my way"]
+    assert description.history == "talk"
 
 
 def test_what_is_no_agent_of_ours_is_told_and_left_alone() -> None:
@@ -193,7 +198,7 @@ def test_what_is_no_agent_of_ours_is_told_and_left_alone() -> None:
     runner = build(MemoryCheckpointer(), Other())  # type: ignore[arg-type]
     with pytest.raises(NodeFailed):
         runner.invoke({}, thread_id="t")
-    told = info(runner)
-    assert (told.model, told.can_change) == ("Other", False)
+    description = info(runner)
+    assert (description.model, description.can_change) == ("Other", False)
     with pytest.raises(UsageError, match="can't be changed"):
         runner.configure_agent("t", "worker", model="x")

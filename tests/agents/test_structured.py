@@ -90,7 +90,7 @@ async def test_async() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "message"),
     [
         ("I think it is fine.", "The answer is not JSON"),
         ({"verdict": "maybe"}, 'at verdict: "maybe" is not one of'),
@@ -98,17 +98,17 @@ async def test_async() -> None:
         ({}, 'at the top: "verdict" is a required property'),
     ],
 )
-def test_a_misfit_is_sent_back_once_with_what_is_wrong(bad: Any, told: str) -> None:
-    heard: list[str] = []
+def test_a_misfit_is_sent_back_once_with_what_is_wrong(bad: Any, message: str) -> None:
+    prompts: list[str] = []
 
     def reply(messages: Any) -> Any:
-        heard.append(messages[-1]["content"])
-        return bad if len(heard) == 1 else {"verdict": "approved"}
+        prompts.append(messages[-1]["content"])
+        return bad if len(prompts) == 1 else {"verdict": "approved"}
 
     judge = Agent("judge", ScriptedModel(reply, pace=0))
     assert judge.chat_structured("?", SCHEMA) == {"verdict": "approved"}
-    assert told in heard[1]
-    assert len(heard) == 2
+    assert message in prompts[1]
+    assert len(prompts) == 2
     assert [turn["role"] for turn in judge.turns] == ["user", "assistant"]
     assert judge.turns[-1]["content"] == '{"verdict": "approved"}'
 

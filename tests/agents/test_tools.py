@@ -45,7 +45,7 @@ def boom(why: str) -> str:
     raise RuntimeError(why)
 
 
-def tools_told(server: OpenAIServer, request: int = -1) -> list[str]:
+def tool_results(server: OpenAIServer, request: int = -1) -> list[str]:
     """What the tool messages of a request say."""
     return [m["content"] for m in server.requests[request].body["messages"] if m["role"] == "tool"]
 
@@ -54,10 +54,10 @@ class TestSchema:
     """What a signature becomes."""
 
     def test_types_defaults_and_docstring_become_a_schema(self) -> None:
-        told = Tool(weather).schema["function"]
-        assert told["name"] == "weather"
-        assert told["description"] == "Tell the weather of a city."
-        assert told["parameters"] == {
+        schema = Tool(weather).schema["function"]
+        assert schema["name"] == "weather"
+        assert schema["description"] == "Tell the weather of a city."
+        assert schema["parameters"] == {
             "type": "object",
             "properties": {
                 "city": {"type": "string", "description": 'its name, as in "Graz".'},
@@ -149,8 +149,8 @@ class TestOverHttp:
         assert second["messages"][-1] == {
             "role": "tool", "tool_call_id": "call_1", "content": "Graz: sun for 3 days",
         }  # fmt: skip
-        (told,) = [event for event in node.events if isinstance(event, ToolCalled)]
-        assert (told.tool, told.arguments, told.result) == (
+        (events,) = [event for event in node.events if isinstance(event, ToolCalled)]
+        assert (events.tool, events.arguments, events.result) == (
             "weather", {"city": "Graz", "days": 3}, "Graz: sun for 3 days",
         )  # fmt: skip
         assert len(node.activity.uses) == 2
@@ -162,7 +162,7 @@ class TestOverHttp:
         calls = (Call("weather", '{"city": "A"}', "one"), Call("lookup", '{"word": "tea"}', "two"))
         server.plan(Say((), calls=calls), Say(("ok",)))
         assert make_agent(tools=[weather, lookup]).chat("go") == "ok"
-        assert tools_told(server) == ["A: sun for 1 days", '{"tea":3}']
+        assert tool_results(server) == ["A: sun for 1 days", '{"tea":3}']
 
     def test_a_server_without_streaming_can_call_tools(
         self, make_agent: MakeAgent, server: OpenAIServer
@@ -170,7 +170,7 @@ class TestOverHttp:
         plain = PlainOnly("", (Call("weather", '{"city": "A"}'),))
         server.plan(plain, plain, Say(("ok",)))
         assert make_agent(tools=[weather]).chat("go") == "ok"
-        assert tools_told(server) == ["A: sun for 1 days"]
+        assert tool_results(server) == ["A: sun for 1 days"]
 
     def test_turns_keep_the_calls_and_are_sent_again(
         self, make_agent: MakeAgent, server: OpenAIServer
@@ -203,9 +203,9 @@ class TestOverHttp:
         server.plan(Say((), calls=(call,)), Say(("Sorry.",)))
         agent, node = make_agent(tools=[weather, boom]), Node()
         assert node.run(agent.chat, "go") == "Sorry."
-        (told,) = tools_told(server)
-        assert told.startswith("Error: ")
-        assert error in told
+        (message,) = tool_results(server)
+        assert message.startswith("Error: ")
+        assert error in message
         (event,) = [event for event in node.events if isinstance(event, ToolCalled)]
         assert event.result is None
         assert error in (event.error or "")
@@ -237,16 +237,16 @@ def test_a_huge_result_is_cut_with_a_note() -> None:
         """Say much."""
         return "x" * 5_000_000
 
-    heard: list[str] = []
+    prompts: list[str] = []
 
     def reply(messages: Any) -> Any:
-        heard.append(messages[-1]["content"])
+        prompts.append(messages[-1]["content"])
         return "enough" if messages[-1]["role"] == "tool" else ToolCall("flood")
 
     agent = Agent("a", ScriptedModel(reply, pace=0), tools=[flood], max_tool_result=100)
     node = Node()
     assert node.run(agent.chat, "go") == "enough"
-    assert heard[-1] == "x" * 100 + "\n[cut here: the first 100 of 5000000 characters]"
+    assert prompts[-1] == "x" * 100 + "\n[cut here: the first 100 of 5000000 characters]"
     (event,) = [event for event in node.events if isinstance(event, ToolCalled)]
     assert len(event.result or "") < 200
 
@@ -256,14 +256,14 @@ def test_what_is_no_json_is_an_error_of_the_tool() -> None:
         """Give something strange."""
         return object()
 
-    heard: list[str] = []
+    prompts: list[str] = []
 
     def reply(messages: Any) -> Any:
-        heard.append(messages[-1]["content"])
+        prompts.append(messages[-1]["content"])
         return "ok" if messages[-1]["role"] == "tool" else ToolCall("thing")
 
     assert Agent("a", ScriptedModel(reply, pace=0), tools=[thing]).chat("go") == "ok"
-    assert heard[-1].startswith("Error: ")
+    assert prompts[-1].startswith("Error: ")
 
 
 @pytest.mark.parametrize(("external", "tainted"), [(True, ["tool weather"]), (False, [])])
@@ -287,14 +287,14 @@ def test_a_tool_that_takes_too_long_is_told_so() -> None:
         await asyncio.Event().wait()
         return ""
 
-    heard: list[str] = []
+    prompts: list[str] = []
 
     def reply(messages: Any) -> Any:
-        heard.append(messages[-1]["content"])
+        prompts.append(messages[-1]["content"])
         return "ok" if messages[-1]["role"] == "tool" else ToolCall("forever")
 
     Agent("a", ScriptedModel(reply, pace=0), tools=[Tool(forever, timeout=0.01)]).chat("go")
-    assert "longer than 0.01 s" in heard[-1]
+    assert "longer than 0.01 s" in prompts[-1]
 
 
 def test_a_stream_holds_all_that_was_said_and_chat_the_answer() -> None:
@@ -319,7 +319,7 @@ class TestApprovalOutsideAGraph:
         script = ScriptedModel([ToolCall("weather", {"city": "A"}), "done"], pace=0)
         return Agent("a", script, tools=[weather], approve="always", **given)
 
-    def told(self, answer: Any) -> str:
+    def result_of_call(self, answer: Any) -> str:
         agent = self.agent(approver=lambda request: answer)
         assert agent.chat("go") == "done"
         return str(agent.turns[-2]["content"])
@@ -334,7 +334,7 @@ class TestApprovalOutsideAGraph:
         assert [(one.tool.name, one.arguments) for one in seen] == [("weather", {"city": "A", "days": 1})]
 
     @pytest.mark.parametrize(
-        ("answer", "told"),
+        ("answer", "message"),
         [
             (True, "A: sun for 1 days"),
             ("approve", "A: sun for 1 days"),
@@ -352,8 +352,8 @@ class TestApprovalOutsideAGraph:
             ({"type": "respond", "message": "It rains."}, "It rains."),
         ],
     )
-    def test_answers(self, answer: Any, told: str) -> None:
-        assert self.told(answer) == told
+    def test_answers(self, answer: Any, message: str) -> None:
+        assert self.result_of_call(answer) == message
 
     def test_arguments_that_do_not_fit_are_no_answer(self) -> None:
         with pytest.raises(UsageError, match="can't be taken"):
@@ -376,15 +376,15 @@ class TestApprovalOutsideAGraph:
 
 
 def test_calls_that_come_without_an_id_are_told_apart() -> None:
-    heard: list[Any] = []
+    prompts: list[Any] = []
     calls = [[ToolCall("weather", {"city": city}) for city in ("Graz", "Linz")], "Sunny."]
 
     def say(messages: Any) -> Any:
-        heard[:] = messages
+        prompts[:] = messages
         return calls.pop(0)
 
     assert Agent("a", ScriptedModel(say, pace=0), tools=[weather], approve="never").chat("?") == "Sunny."
-    asked = [call["id"] for turn in heard for call in turn.get("tool_calls", ())]
-    told = {turn["tool_call_id"]: turn["content"] for turn in heard if turn["role"] == "tool"}
+    asked = [call["id"] for turn in prompts for call in turn.get("tool_calls", ())]
+    result_by_call = {turn["tool_call_id"]: turn["content"] for turn in prompts if turn["role"] == "tool"}
     assert len(set(asked)) == 2
-    assert [told[one][:4] for one in asked] == ["Graz", "Linz"]
+    assert [result_by_call[one][:4] for one in asked] == ["Graz", "Linz"]

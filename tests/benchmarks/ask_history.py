@@ -40,13 +40,13 @@ def seconds(work: Callable[[], object], times: int) -> float:
 def first_hit(store: Store, thread: RecordedThread, text: str) -> Callable[[], None]:
     """A search that ends with its first result."""
 
-    def tell(hits: tuple[SearchHit, ...], _looked: int, _of: int) -> None:
+    def on_progress(hits: tuple[SearchHit, ...], _looked: int, _of: int) -> None:
         if hits:
             raise _Enough
 
     def work() -> None:
         try:
-            search(thread.logged, store, text, tell)
+            search(thread.logged, store, text, on_progress)
         except _Enough:
             return
         raise AssertionError(f"{text!r} was not found")

@@ -61,9 +61,9 @@ def main() -> None:
             started = time.perf_counter()
             subprocess.run([sys.executable, "-c", "import litellm"], check=True, capture_output=True)
             whole.append(time.perf_counter() - started)
-            seconds, told = request_after(Path(place), server, 0.0)
+            seconds, line = request_after(Path(place), server, 0.0)
             at_once.append(seconds)
-            said.append(told)
+            said.append(line)
             later.append(request_after(Path(place), server, READING)[0])
     result = {
         "import": statistics.median(whole),

@@ -93,9 +93,9 @@ async def screen(url: str, keys: tuple[str, ...], seconds: float) -> tuple[int, 
 def watching(url: str, seconds: float) -> tuple[int, int, float]:
     """The same of `watch`."""
     with tempfile.TemporaryDirectory() as folder, closing(Counted(url)) as store:
-        told = SentNotices(Path(folder) / "told.db", "x")
+        sent = SentNotices(Path(folder) / "notices.db", "x")
         watch = Watch(
-            store, told, (), person="ann", before=0, encode=lambda notice: b"", failed=lambda error: None
+            store, sent, (), person="ann", before=0, encode=lambda notice: b"", failed=lambda error: None
         )
         running = threading.Thread(target=watch.run, args=(2.0,))
         running.start()
@@ -108,7 +108,7 @@ def watching(url: str, seconds: float) -> tuple[int, int, float]:
         asked = store.asked - before
         watch.stop()
         running.join()
-        told.close()
+        sent.close()
         return asked, made, alone
 
 

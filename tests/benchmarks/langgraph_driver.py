@@ -2,7 +2,7 @@
 
 `python -m tests.benchmarks.langgraph_driver [--quick]`; prints figures in words and one line of JSON.  The
 bare loop is what whoever steps a graph by hand writes: `stream(None, config, interrupt_after="*")`, then
-`get_state`; `told` is the same loop that also hears of messages, custom text, tasks and checkpoints, which is
+`get_state`; `streamed` is the same loop that also gets messages, custom text, tasks and checkpoints, which is
 what our steps are shown by.  All are run in turns, of each the best of several is taken.
 """
 
@@ -59,18 +59,18 @@ def ring(saver: Any) -> Any:
     return graph.compile(checkpointer=saver)
 
 
-def bare(graph: Any, thread: str, **told: Any) -> Took:
+def bare(graph: Any, thread: str, **options: Any) -> Took:
     """So many supersteps by hand.
 
     Args:
-        told: options of `stream`, for what is heard of a superstep.
+        options: options of `stream`, for the events of a superstep.
     """
     config: Any = {"configurable": {"thread_id": thread}}
     for _ in graph.stream({"log": [], "n": 0}, config, interrupt_before="*"):
         pass
     started = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
-        for _ in graph.stream(None, config, interrupt_after="*", **told):
+        for _ in graph.stream(None, config, interrupt_after="*", **options):
             pass
         graph.get_state(config)
     return time.perf_counter() - started[0], time.process_time() - started[1]
@@ -110,11 +110,11 @@ def stepping(directory: Path) -> dict[str, float]:
     for name, make in savers(directory).items():
         best: dict[str, list[float]] = {}
         for turn in range(TURNS):
-            for kind in ("bare", "told", "step", "run"):
+            for kind in ("bare", "streamed", "step", "run"):
                 graph = ring(make())
                 if kind == "bare":
                     took = bare(graph, "t")
-                elif kind == "told":
+                elif kind == "streamed":
                     took = bare(graph, "t", stream_mode=list(MODES), subgraphs=True)
                 else:
                     mirror = "memory:" if name == "memory" else str(directory / f"mirror-{turn}-{kind}.db")
@@ -125,7 +125,7 @@ def stepping(directory: Path) -> dict[str, float]:
             figures[f"{name}_{kind}_ms"] = round(wall / STEPS * 1000, 3)
             figures[f"{name}_{kind}_cpu_ms"] = round(processor / STEPS * 1000, 3)
         for kind in ("step", "run"):
-            for beside, suffix in (("bare", ""), ("told", "_told")):
+            for beside, suffix in (("bare", ""), ("streamed", "_streamed")):
                 figures[f"{name}_{kind}{suffix}_ratio"] = round(best[kind][0] / best[beside][0], 3)
                 figures[f"{name}_{kind}{suffix}_cpu_ratio"] = round(best[kind][1] / best[beside][1], 3)
     return figures

@@ -50,11 +50,11 @@ WANTED = ("write", "polish", "a-polished-draft", "words")
 
 def imported(env: dict[str, str]) -> tuple[float, float]:
     """Seconds, and seconds of CPU, of a Python that only imports LangGraph."""
-    begun, used = time.perf_counter(), os.times()
+    started, used = time.perf_counter(), os.times()
     subprocess.run([sys.executable, "-c", "import langgraph.graph"], env=env, check=True)
     now = os.times()
     cpu = now.children_user + now.children_system - used.children_user - used.children_system
-    return time.perf_counter() - begun, cpu
+    return time.perf_counter() - started, cpu
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def their_steps(url: str, steps: int) -> Timed:
             begin = time.perf_counter()
 
 
-def heard(url: str, times: int) -> list[float]:
+def notification_delays(url: str, times: int) -> list[float]:
     """Seconds from the beginning of a commit until another store is told of it."""
     took = []
     with closing(PostgresCheckpointer(url)) as there, closing(PostgresCheckpointer(url)) as here:
@@ -114,7 +114,7 @@ def heard(url: str, times: int) -> list[float]:
     return took
 
 
-async def shown(url: str, times: int) -> list[float]:
+async def display_delays(url: str, times: int) -> list[float]:
     """Seconds from the beginning of an edit until the driver of another screen tells it."""
     took = []
     with closing(PostgresCheckpointer(url)) as there, closing(PostgresCheckpointer(url)) as here:
@@ -167,10 +167,10 @@ def main() -> None:
         ratios = {"commit_to_bare": figures["commit"] / figures["bare"]}
         if "langgraph_step" in figures:
             ratios["langgraph_step_to_step"] = figures["langgraph_step"] / figures["step"]
-        told = sorted(heard(server.new_url(), steps // 4))
-        figures["heard_after"] = round(median(told) * 1e6, 1)
-        figures["heard_after_p99"] = round(told[len(told) * 99 // 100] * 1e6, 1)
-        seen = sorted(asyncio.run(shown(server.new_url(), steps // 4)))
+        delays = sorted(notification_delays(server.new_url(), steps // 4))
+        figures["notified_after"] = round(median(delays) * 1e6, 1)
+        figures["notified_after_p99"] = round(delays[len(delays) * 99 // 100] * 1e6, 1)
+        seen = sorted(asyncio.run(display_delays(server.new_url(), steps // 4)))
         figures["told_to_a_screen_after"] = round(median(seen) * 1e6, 1)
         figures["told_to_a_screen_after_p99"] = round(seen[len(seen) * 99 // 100] * 1e6, 1)
     finally:

@@ -49,12 +49,12 @@ class Program:
 
     def until(self, wanted: str, seconds: float = 60.0) -> float:
         """Wait until a text is painted from now on ("" for anything visible); seconds it took."""
-        begun, seen = time.perf_counter(), b""
-        while (taken := time.perf_counter() - begun) < seconds:
+        started, seen = time.perf_counter(), b""
+        while (taken := time.perf_counter() - started) < seconds:
             seen += self.read(0.2)
             words = _CONTROL.sub(b"", seen)
             if wanted.encode() in words if wanted else words.strip():
-                return time.perf_counter() - begun
+                return time.perf_counter() - started
             seen = seen[-20_000:]
         raise SystemExit(f"{wanted!r} was not painted in {taken:.0f} s")
 

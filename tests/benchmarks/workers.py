@@ -159,9 +159,9 @@ def idle(server: Postgres, seconds: float) -> dict[str, float]:
         time.sleep(3)
         asked, busy = _transactions(fleet), fleet.processor()
         time.sleep(seconds)
-        told, used = _transactions(fleet), fleet.processor()
+        transactions, used = _transactions(fleet), fleet.processor()
         return {
-            "idle_transactions_a_second": round((told - asked) / seconds, 1),
+            "idle_transactions_a_second": round((transactions - asked) / seconds, 1),
             "idle_worker_processor_percent": round((used["workers"] - busy["workers"]) / seconds * 100, 2),
             "idle_server_processor_percent": round((used["server"] - busy["server"]) / seconds * 100, 2),
         }

@@ -11,30 +11,32 @@ from tests.support.commands import App
 
 
 def test_the_fields_of_a_form_and_those_that_must_be_given(app: App) -> None:
-    told = app.expect(3, "run", "order", "--headless", "--thread", "o").out
-    assert "answers: a form" in told
-    assert "field amount: whole number, 1 to 100\n" in told
-    assert "field wrapping: none or paper or box, may be left out" in told
-    assert "--set item=... --set amount=... --set address.street=... --set address.city=... --step 0" in told
+    output = app.expect(3, "run", "order", "--headless", "--thread", "o").out
+    assert "answers: a form" in output
+    assert "field amount: whole number, 1 to 100\n" in output
+    assert "field wrapping: none or paper or box, may be left out" in output
+    assert (
+        "--set item=... --set amount=... --set address.street=... --set address.city=... --step 0" in output
+    )
 
 
 def test_every_action_with_its_arguments(app: App) -> None:
-    told = app.expect(3, "run", "toolcalls", "--headless", "--thread", "c").out
-    assert '  | 1 of 2  send_mail\n  | {\n  |   "to": "team@example.org",' in told
-    assert '"path": "drafts/minutes.md"' in told
-    assert """--value '["approve", "approve"]' --step 1""" in told
+    output = app.expect(3, "run", "toolcalls", "--headless", "--thread", "c").out
+    assert '  | 1 of 2  send_mail\n  | {\n  |   "to": "team@example.org",' in output
+    assert '"path": "drafts/minutes.md"' in output
+    assert """--value '["approve", "approve"]' --step 1""" in output
 
 
 def test_a_graph_inside_is_named_with_what_it_asks_about(app: App) -> None:
-    told = app.expect(3, "run", "desk", "--headless", "--thread", "d").out
-    assert "  | All about closures.\n" in told
-    assert "hitl-tui show 'd/editor#1'" in told
+    output = app.expect(3, "run", "desk", "--headless", "--thread", "d").out
+    assert "  | All about closures.\n" in output
+    assert "hitl-tui show 'd/editor#1'" in output
 
 
 @pytest.mark.parametrize("request_of", ["order", "toolcalls", "desk"])
 def test_show_tells_it_like_the_run_that_stopped(app: App, request_of: str) -> None:
-    told = app.expect(3, "run", request_of, "--headless", "--thread", "t").out
-    asked = told[told.index("  request ") :]
+    output = app.expect(3, "run", request_of, "--headless", "--thread", "t").out
+    asked = output[output.index("  request ") :]
     assert asked in app.expect(0, "show", "t").out
 
 
@@ -47,9 +49,9 @@ def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
-    told = app.expect(3, "run", str(tmp_path / "mapped.py"), "--headless", "--thread", "m").out
-    assert "Keep ants?" in told
-    assert "Keep bees?" in told
+    output = app.expect(3, "run", str(tmp_path / "mapped.py"), "--headless", "--thread", "m").out
+    assert "Keep ants?" in output
+    assert "Keep bees?" in output
     first, second = (
         one["id"] for one in app.expect(0, "show", "m", "--json").document["standing"]["pending"]
     )
@@ -80,14 +82,14 @@ runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=gate)
 def test_what_is_decided_about_is_told_beside_what_is_handed_over(app: App, tmp_path: Path) -> None:
     path = tmp_path / "gated.py"
     path.write_text(GATED.replace("VISIBILITY", "public"))
-    told = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
-    assert '  |   "words": 2\n' in told
-    assert "  about draft:\n  | first\n  | second\n" in told
+    output = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
+    assert '  |   "words": 2\n' in output
+    assert "  about draft:\n  | first\n  | second\n" in output
 
 
 def test_a_private_channel_that_is_decided_about_is_only_named(app: App, tmp_path: Path) -> None:
     path = tmp_path / "gated.py"
     path.write_text(GATED.replace("VISIBILITY", "private"))
-    told = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
-    assert "  about draft, which is private: hitl-tui show t --reveal draft\n" in told
-    assert "first" not in told
+    output = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
+    assert "  about draft, which is private: hitl-tui show t --reveal draft\n" in output
+    assert "first" not in output

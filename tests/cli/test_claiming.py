@@ -51,8 +51,8 @@ def test_it_is_taken_over_by_name_with_or_before_the_answer(review: App) -> None
 
 
 def test_it_is_handed_over_with_a_note(review: App) -> None:
-    told = review.expect(0, "hand-over", "r", "@bob", "--note", "you know them", "--as", "ann")
-    assert "handed to bob by ann: “you know them”" in told.out
+    result = review.expect(0, "hand-over", "r", "@bob", "--note", "you know them", "--as", "ann")
+    assert "handed to bob by ann: “you know them”" in result.out
     document = review.expect(0, "show", "r", "--json").document["standing"]["pending"][0]
     assert (document["handed"]["to"], document["handed"]["by"]) == ("bob", "ann")
     assert "handed to you by ann" in review.expect(0, "unclaim", "r", "--as", "bob").out

@@ -17,7 +17,7 @@ from hitl_tui import Agent, ScriptedModel, advisor_workflow
 
 def write(messages):
     asked = str(messages[-1])
-    Path({heard!r}).write_text(asked)
+    Path({prompt!r}).write_text(asked)
     return "A better text." if "jar" in asked else "A jar of sauce. It is Monday."
 
 def judge(messages):
@@ -33,7 +33,7 @@ graph = advisor_workflow(
 
 @pytest.fixture
 def advised(app: App, tmp_path: Path) -> App:
-    (tmp_path / "advised.py").write_text(ADVISED.format(heard=str(tmp_path / "heard.txt")))
+    (tmp_path / "advised.py").write_text(ADVISED.format(prompt=str(tmp_path / "prompt.txt")))
     task = "messages=Explain a closure."
     app.expect(3, "run", str(tmp_path / "advised.py"), "--input", task, "--headless", "--thread", "a")
     return app
@@ -62,7 +62,7 @@ def test_the_worker_gets_each_comment_with_its_passage_in_the_order_of_the_text(
         ],
     }
     assert advised.expect(0, "show", "a@3", "--json").document["state"]["advisor_feedback"] == words
-    asked = (tmp_path / "heard.txt").read_text()
+    asked = (tmp_path / "prompt.txt").read_text()
     assert "1. On “A jar”: keep one image" in asked
     assert asked.index("keep one image") < asked.index("whose?")
     advised.expect(0, "verify", "a", "--strict")

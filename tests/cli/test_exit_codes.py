@@ -129,7 +129,7 @@ def test_a_command_on_a_thread(
     done = app.expect(code, *command.split(), *([] if plain else ["--json"]))
     if not plain:
         assert done.document.get("exit_code", code) == code
-    assert bool(done.err) or code != 2, "wrong usage is told"
+    assert bool(done.err) or code != 2, "wrong usage is explained"
 
 
 def test_a_thread_that_is_there_already_is_not_imported_over(app: App, tmp_path: Path) -> None:

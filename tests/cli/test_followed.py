@@ -92,9 +92,9 @@ def test_a_rollback_is_offered_where_something_can_be_undone(app: App) -> None:
     for node in ("book", "pay"):
         writer.step(point={"node": node, "source": "node", "compensations": (Compensation(f"un{node}"),)})
     points = writer.store.checkpoints("trip", None, 9)[::-1]
-    told = followed(Decided("trip", "completed", "end", answer, [answer], points))
-    assert [(way.way, way.runs) for way in told.take_back] == [
+    offers = followed(Decided("trip", "completed", "end", answer, [answer], points))
+    assert [(way.way, way.runs) for way in offers.take_back] == [
         ("fork", ("book", "pay")),
         ("rollback", ("unpay", "unbook")),
     ]
-    assert "roll back side effects with unpay, unbook" in "\n".join(followed_lines(told))
+    assert "roll back side effects with unpay, unbook" in "\n".join(followed_lines(offers))

@@ -195,7 +195,7 @@ def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "step", "told"),
+    ("stop", "step", "message"),
     [
         ("increment", 0, "before increment"),
         ("before increment", 0, "before increment"),
@@ -206,11 +206,11 @@ def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     ],
 )
 def test_each_kind_of_breakpoint_stops_a_run_without_a_screen(
-    app: App, stop: str, step: int, told: str
+    app: App, stop: str, step: int, message: str
 ) -> None:
     run = ("run", "counter", "--headless", "--input", "limit=4", "--thread", "c")
     done = app.expect(3, *run, "--break", stop)
-    assert f"c: Paused at step {step}: breakpoint {told}.\n" in done.out
+    assert f"c: Paused at step {step}: breakpoint {message}.\n" in done.out
 
 
 @pytest.mark.slow

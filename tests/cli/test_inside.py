@@ -48,8 +48,8 @@ def test_a_file_says_what_is_in_it_and_alone_leaves_them_behind(desk: App, tmp_p
     assert "inside" not in desk.expect(0, "export", "d", str(alone), "--alone").out
     desk.expect(0, "import", str(whole), "--thread", "whole")
     desk.expect(0, "import", str(alone), "--thread", "alone")
-    told = desk.expect(1, "verify", "alone").out
-    assert told.startswith("gap: alone/editor#1 ran inside it and is not in this store\n1 finding: ")
+    output = desk.expect(1, "verify", "alone").out
+    assert output.startswith("gap: alone/editor#1 ran inside it and is not in this store\n1 finding: ")
     assert desk.expect(1, "verify", "alone", "--json").document["missing"] == ["alone/editor#1"]
 
 
@@ -57,8 +57,8 @@ def test_the_list_counts_what_ran_inside_and_shows_it_when_told_to(desk: App) ->
     desk.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
     names = [line.split("  ")[0] for line in desk.expect(0, "threads").out.splitlines()]
     assert names == ["THREAD", "r", "d (+1 inside)"]
-    told = desk.expect(0, "threads", "--inside").out.splitlines()
-    assert [line.rstrip()[:12].rstrip() for line in told] == ["THREAD", "r", "d", "  d/editor#1"]
+    output = desk.expect(0, "threads", "--inside").out.splitlines()
+    assert [line.rstrip()[:12].rstrip() for line in output] == ["THREAD", "r", "d", "  d/editor#1"]
     assert len(desk.expect(0, "threads", "--inside", "--limit", "2").out.splitlines()) == 3
     assert "d/editor#1  inside d" in desk.expect(0, "threads", "editor").out
 

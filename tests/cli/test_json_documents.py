@@ -185,8 +185,8 @@ def test_what_is_private_is_named_and_not_told() -> None:
     )
     outcome = KnownOutcome((update,), example(Progress))
     step = shown(EventDocument(thread="t", event=StepCommitted(example(Checkpoint), outcome)))
-    told = json.loads(to_json(step))["updates"][0]
-    assert {told[field] for field in ("before", "update", "after", "changed")} == {"[private]"}
+    document = json.loads(to_json(step))["updates"][0]
+    assert {document[field] for field in ("before", "update", "after", "changed")} == {"[private]"}
 
 
 @pytest.mark.parametrize("sample", RUNS)

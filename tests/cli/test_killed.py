@@ -22,8 +22,8 @@ def test_every_command_says_that_a_killed_thread_waits_paused(app: App, tmp_path
     (listed,) = app.expect(0, "threads", "--json", *store).document["threads"]
     (waits,) = app.expect(0, "threads", "--waiting", "--json", *store).document["threads"]
     assert waits == listed
-    for told in (shown["standing"], listed):
-        assert (told["status"], told["reason"]) == ("waiting", "paused")
+    for document in (shown["standing"], listed):
+        assert (document["status"], document["reason"]) == ("waiting", "paused")
     for words in (("threads",), ("threads", "--waiting"), ("show", "t")):
         said = app.expect(0, *words, *store).out.lower()
         assert "paused" in said

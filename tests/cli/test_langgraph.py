@@ -133,9 +133,9 @@ def test_what_another_program_has_deleted_waits_no_more(flow: App, tmp_path: Pat
         app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "another"}})
         assert len(flow.expect(0, "threads", "--waiting", "--store", store).out.splitlines()) == 3
         app.checkpointer.delete_thread("another")
-    told = flow.expect(0, "threads", "--waiting", "--store", store).out
-    assert "another" not in told
-    assert len(told.splitlines()) == 2
+    output = flow.expect(0, "threads", "--waiting", "--store", store).out
+    assert "another" not in output
+    assert len(output.splitlines()) == 2
 
 
 @contextmanager
@@ -406,8 +406,8 @@ def test_new_threads_begin_with_the_context_of_the_configuration(
     assert text("a") == "ann 7 fi"
     assert text("b", "--context", "user=bob", "--configurable", "speaks=sv") == "bob 7 sv"
     (tmp_path / "config.toml").write_text("[langgraph]\ncontext = 5\n")
-    told = app.expect(2, "run", "flow.py", "--headless").err
-    assert "config.toml:2: langgraph.context: must be a table of values by name" in told
+    stderr = app.expect(2, "run", "flow.py", "--headless").err
+    assert "config.toml:2: langgraph.context: must be a table of values by name" in stderr
 
 
 CONTEXT = """
@@ -523,8 +523,8 @@ def test_what_a_thread_has_used_and_how_two_differ_is_told_as_of_ours(app: App) 
     forked = app.expect(0, "fork", "c@1", "d", "mood=calm", "--as-node", "judge", *store)
     assert "your application's next turn in 'c' continues from it" in forked.err
     app.expect(0, "resume", "d", "--headless", *store)
-    told = app.expect(0, "diff", "c", "d", "--json", *store).document
-    assert "mood" in [channel["channel"] for channel in told["channels"]]
+    document = app.expect(0, "diff", "c", "d", "--json", *store).document
+    assert "mood" in [channel["channel"] for channel in document["channels"]]
     assert "mood: changed" in app.expect(0, "diff", "c", "d", *store).out
 
 

@@ -169,8 +169,8 @@ def test_its_json_has_what_that_of_our_own_threads_has(
 ) -> None:
     code = DIFFERENT.get(name, {}).get(command, ON_THREADS[command][0])
     with place_of(name, flow, tmp_path) as place:
-        told = flow.expect(code, *place.typed(flow, command), "--json").document
-    assert (told["kind"] == "error") is (code == USAGE)  # checked against the schema, too
+        document = flow.expect(code, *place.typed(flow, command), "--json").document
+    assert (document["kind"] == "error") is (code == USAGE)  # checked against the schema, too
     if code == USAGE:
         return
     if command not in _own_documents:
@@ -178,8 +178,8 @@ def test_its_json_has_what_that_of_our_own_threads_has(
             _own_documents[command] = flow(*place.typed(flow, command), "--json").document
     own = _own_documents[command]
     if own["kind"] != "error":
-        assert told["kind"] == own["kind"]
-        check_alike(told, own)
+        assert document["kind"] == own["kind"]
+        check_alike(document, own)
 
 
 def check_alike(theirs: Any, ours: Any) -> None:

@@ -34,12 +34,12 @@ ALL = {asking.thread for asking in rich_queue.TWELVE}
 
 @pytest.mark.slow
 def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(twelve: App) -> None:
-    told = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
+    output = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
     assert re.search(
-        "^blog-joins +Approve this draft\\? \\(advisor: approved\\) +approve", told, re.MULTILINE
+        "^blog-joins +Approve this draft\\? \\(advisor: approved\\) +approve", output, re.MULTILINE
     )
-    assert re.search(r"^press-q3 +Publish the quarterly numbers\? +- +high risk", told, re.MULTILINE)
-    assert "it asks for a form with 4 fields" in told
+    assert re.search(r"^press-q3 +Publish the quarterly numbers\? +- +high risk", output, re.MULTILINE)
+    assert "it asks for a form with 4 fields" in output
     assert waiting(twelve) == ALL
 
 

@@ -184,8 +184,8 @@ def test_older_steps_can_be_left_out(app: App) -> None:
 def test_a_page_goes_to_a_file_for_its_owner_alone(app: App, tmp_path: Path) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
     file = tmp_path / "a.html"
-    told = app.expect(0, "export", "a", "--format", "html", "-o", str(file), "--json").document
-    assert told["bytes"] == file.stat().st_size
+    document = app.expect(0, "export", "a", "--format", "html", "-o", str(file), "--json").document
+    assert document["bytes"] == file.stat().st_size
     assert file.stat().st_mode & 0o077 == 0
     app.expect(2, "export", "a", "--format", "html", "-o", str(file))
     app.expect(2, "export", "a", "--format", "html", "--private", "-o", str(tmp_path / "b.html"))

@@ -118,18 +118,18 @@ def test_no_command_runs_what_a_store_names_unless_told_to(
 def test_a_refusal_names_the_way_to_trust_it(app: App, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     file = planted(tmp_path, {"graph": str(tmp_path / "evil.py"), "options": {"api_base": "http://evil"}})
     sources(tmp_path)
-    told = app.expect(2, *arguments, "--store", str(file)).err
-    assert "The graph is not trusted: you have not run this graph from this store yet" in told
-    assert f"file: {tmp_path / 'evil.py'}" in told
-    assert "option api_base: http://evil" in told
-    assert "--trust" in told
+    stderr = app.expect(2, *arguments, "--store", str(file)).err
+    assert "The graph is not trusted: you have not run this graph from this store yet" in stderr
+    assert f"file: {tmp_path / 'evil.py'}" in stderr
+    assert "option api_base: http://evil" in stderr
+    assert "--trust" in stderr
 
 
 @pytest.mark.slow
 def test_what_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path: Path) -> None:
     file = planted(tmp_path, sources(tmp_path)[0])
-    told = app.expect(2, "update-state", "t", "text=x", "--trust", "--store", str(file)).err
-    assert "isn't declared to build a graph" in told
+    stderr = app.expect(2, "update-state", "t", "text=x", "--trust", "--store", str(file)).err
+    assert "isn't declared to build a graph" in stderr
     app.expect(2, "run", "os:system", "--headless", "--store", str(file))
     assert not (tmp_path / "PWNED").exists()
 
@@ -192,9 +192,9 @@ def test_a_file_that_others_may_write_is_asked_about_again_when_it_changed(app: 
     app.expect(0, "update-state", "t", "text=x", *store)
     file.write_text("open('PWNED', 'w')\n" + GRAPH)
     forget_code(tmp_path)
-    told = app.expect(2, "step", "t", *store).err
-    assert "others than you may write them" in told
-    assert f"changed: {file}" in told
+    stderr = app.expect(2, "step", "t", *store).err
+    assert "others than you may write them" in stderr
+    assert f"changed: {file}" in stderr
     assert not (tmp_path / "PWNED").exists()
     forget_code(tmp_path)
     file.write_text(GRAPH)
@@ -258,9 +258,9 @@ def test_no_look_imports_a_reducer_that_a_record_names(
     for arguments in LOOKS:
         app(*arguments, "--store", str(file))
     assert not (tmp_path / "PWNED").exists()
-    told = app("show", "t", "--store", str(file))
-    assert told.code != 0
-    assert "evil:fold" in told.err
+    result = app("show", "t", "--store", str(file))
+    assert result.code != 0
+    assert "evil:fold" in result.err
 
 
 @pytest.mark.integration

@@ -42,13 +42,13 @@ def rows(app: App, code: int, *words: str) -> dict[str, dict[str, Any]]:
 def test_a_dry_run_says_what_each_rule_would_answer_and_why_the_rest_is_left(
     twelve: App, tmp_path: Path
 ) -> None:
-    told = rows(twelve, 3, "--policy", policy(tmp_path), "--dry-run")
-    assert set(told) == ALL
-    would = {name: (row["answer"], row["rule"]) for name, row in told.items() if row["outcome"] == "would"}
+    plans = rows(twelve, 3, "--policy", policy(tmp_path), "--dry-run")
+    assert set(plans) == ALL
+    would = {name: (row["answer"], row["rule"]) for name, row in plans.items() if row["outcome"] == "would"}
     assert would
     assert all(name.startswith("blog-") for name in would)
     assert {rule for _, rule in would.values()} == {"good drafts", "2"}
-    left = {name: row["why"] for name, row in told.items() if row["outcome"] == "left"}
+    left = {name: row["why"] for name, row in plans.items() if row["outcome"] == "left"}
     assert all(left.values())
     assert "no rule holds; rule 'good drafts' is passed over: there is no channel" in left["memo-42"]
     assert waiting(twelve) == ALL
@@ -112,19 +112,19 @@ def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
         "stop_at_first_difference = true\n[[rule]]\n"
         "when = \"verdict == 'approved' and risk == 'low'\"\nanswer = 'approve'\n"
     )
-    told = rows(twelve, 3, "--filter", "graph:advisor", "--dry-run", "--policy", policy(tmp_path, rule))
-    would = {name for name, row in told.items() if row["outcome"] == "would"}
+    plans = rows(twelve, 3, "--filter", "graph:advisor", "--dry-run", "--policy", policy(tmp_path, rule))
+    would = {name for name, row in plans.items() if row["outcome"] == "would"}
     assert would == {"blog-joins", "blog-closures", "blog-windows"}
-    assert {row["answer"] for row in told.values() if row["outcome"] == "would"} == {"approve"}
-    assert told["blog-indexes"]["why"] == "no rule holds"
+    assert {row["answer"] for row in plans.values() if row["outcome"] == "would"} == {"approve"}
+    assert plans["blog-indexes"]["why"] == "no rule holds"
 
 
 @pytest.mark.slow
 def test_a_fact_goes_before_a_channel_of_its_name(twelve: App, tmp_path: Path) -> None:
     when = "state.latest_draft == latest_draft and len(title) > 0 and votes == []"
     rule = f"[[rule]]\nwhen = \"{when}\"\nanswer = 'accept'\n"
-    told = rows(twelve, 3, "--policy", policy(tmp_path, rule), "--dry-run")
-    would = {name for name, row in told.items() if row["outcome"] == "would"}
+    plans = rows(twelve, 3, "--policy", policy(tmp_path, rule), "--dry-run")
+    would = {name for name, row in plans.items() if row["outcome"] == "would"}
     assert would == {name for name in ALL if name.startswith("blog-")}
 
 
@@ -156,9 +156,9 @@ def test_a_file_that_can_not_be_read_names_its_places(tmp_path: Path, text: str,
 @pytest.mark.slow
 def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: App, tmp_path: Path) -> None:
     broken = "[[rule]]\nwhen = 'title > 3'\nanswer = 'revise'\n"
-    told = rows(twelve, 3, "--policy", policy(tmp_path, broken + RULES), "--dry-run")
-    assert {row["outcome"] for row in told.values()} == {"left"}
-    assert "rule 1 can't be evaluated: " in told["blog-joins"]["why"]
+    plans = rows(twelve, 3, "--policy", policy(tmp_path, broken + RULES), "--dry-run")
+    assert {row["outcome"] for row in plans.values()} == {"left"}
+    assert "rule 1 can't be evaluated: " in plans["blog-joins"]["why"]
 
 
 @pytest.mark.slow

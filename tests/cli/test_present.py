@@ -18,12 +18,12 @@ SAMPLE = scripts_folder() / "closures.toml"
 
 
 def state(**other: object) -> ShowState:
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "script": str(SAMPLE.resolve()), "pid": os.getpid(), "process_started": own_process_started(),
         "store": "x", "thread": "kitchen-1", "stop": 2, "going": False, "held": False, "pace": 1.5,
         "began": 0,
     }  # fmt: skip
-    return ShowState(**{**told, **other})  # type: ignore[arg-type]
+    return ShowState(**{**fields, **other})  # type: ignore[arg-type]
 
 
 def test_the_script_that_comes_along_can_be_played(app: App) -> None:
@@ -36,14 +36,14 @@ def test_what_a_script_says_of_its_graph_is_checked_with_its_line(app: App, tmp_
         '[show]\ngraph = "advisor"\n[inputs]\ntsk = "x"\n'
         '[[stops]]\nafter = "wrker"\nchannel = "drft"\n[[stops]]\nwhen = "len(messages) >"\n'
     )
-    told = app.expect(2, "present", str(file), "--check").err
+    stderr = app.expect(2, "present", str(file), "--check").err
     for words in (
         "line 4, [inputs.tsk]: there is no input 'tsk'",
         "line 6, [[stops]] after: there is no node 'wrker', did you mean 'worker'?",
         "line 7, [[stops]] channel: there is no channel 'drft'",
         "line 9, [[stops]] when: at column",
     ):
-        assert words in told
+        assert words in stderr
 
 
 def test_a_graph_that_is_not_there_is_told_at_the_line_that_names_it(app: App, tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
     file.write(state())
     moves = iter([lambda: file.write(state(stop=3)), file.end])
     monkeypatch.setattr("hitl_tui.cli.present._pause", lambda: next(moves)())  # noqa: PLW0108
-    told = app.expect(0, "present", *named, "--notes").out
-    assert "stop 3 of 6 · kitchen-1 · pace 1.5×" in told
-    assert "revise — “Shorter, please, and keep the jar.”" in told
-    assert "stop 4 of 6" in told
-    assert "Show the struck and the underlined words." in told
-    assert told.rstrip().endswith("the presentation is over")
+    output = app.expect(0, "present", *named, "--notes").out
+    assert "stop 3 of 6 · kitchen-1 · pace 1.5×" in output
+    assert "revise — “Shorter, please, and keep the jar.”" in output
+    assert "stop 4 of 6" in output
+    assert "Show the struck and the underlined words." in output
+    assert output.rstrip().endswith("the presentation is over")
 
 
 def test_the_notes_of_the_show_itself_stand_before_those_of_its_first_stop(

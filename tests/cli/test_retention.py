@@ -146,9 +146,9 @@ def test_prune_goes_by_the_configuration(two: App, tmp_path: Path, monkeypatch: 
     assert (kept["threads"], kept["kept"]) == ([], {"decided": 1, "waits": 1})
     assert kept["rule"] == "prune: older than 0s, keep what was decided in"
     file.write_text("[retention]\nolder_than = 'soon'\nkeep_lats = 3\n")
-    told = two.expect(2, "prune", "--yes").err
-    assert f"{file}:2: retention.older_than: 'soon' is not a time" in told
-    assert "retention.keep_lats: unknown key: did you mean 'keep_last'?" in told
+    stderr = two.expect(2, "prune", "--yes").err
+    assert f"{file}:2: retention.older_than: 'soon' is not a time" in stderr
+    assert "retention.keep_lats: unknown key: did you mean 'keep_last'?" in stderr
 
 
 def test_size_by_thread_and_by_channel(two: App) -> None:

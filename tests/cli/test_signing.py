@@ -53,9 +53,9 @@ def waiting(app: App, tmp_path: Path) -> App:
 def test_an_unsigned_answer_is_refused_in_words_and_a_signed_one_is_checked(
     waiting: App, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = waiting.expect(0, "show", "s").out
-    assert "an answer must be signed" in told
-    assert "you have no signing key" in told
+    output = waiting.expect(0, "show", "s").out
+    assert "an answer must be signed" in output
+    assert "you have no signing key" in output
     (request,) = waiting.expect(0, "show", "s", "--json").document["standing"]["pending"]
     assert request["signed"] is True
     refused = waiting.expect(4, "approve", "s", "--as", "ann")
@@ -112,15 +112,15 @@ def test_in_lines_the_question_says_so_and_a_signed_answer_is_taken(
     waiting: App, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = Talker(waiting, monkeypatch)
-    told = talk("d\na\nq\n", "resume", "s", "--plain")
-    assert "you have no signing key" in told.out.replace("\n", " ")
+    result = talk("d\na\nq\n", "resume", "s", "--plain")
+    assert "you have no signing key" in result.out.replace("\n", " ")
     monkeypatch.setenv("HITL_TUI_SIGNING_KEY", str(keys / "ann"))
-    told = talk("d\napprove\n\nq\n", "resume", "s", "--plain", "--as", "ann")
-    assert "Your decision is signed with" in told.out.replace("\n", " ")
+    result = talk("d\napprove\n\nq\n", "resume", "s", "--plain", "--as", "ann")
+    assert "Your decision is signed with" in result.out.replace("\n", " ")
     store = open_store(default_store())
     signed = [entry.kind for entry in store.ledger("s") if entry.signature]
     store.close()
-    assert signed == ["answer"], told.out
+    assert signed == ["answer"], result.out
 
 
 def _gated(store: Checkpointer) -> GraphRunner:

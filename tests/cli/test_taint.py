@@ -150,8 +150,8 @@ def test_a_node_that_warns_runs_and_says_so_in_words_in_data_and_in_the_log(app:
     words = app.expect(0, *run, "a").out
     assert "Warning: send may read untrusted data:" in words
     assert "page  from web, since step 1 by fetch" in words
-    told = [one for one in app.expect(0, *run, "b", "--json").documents if one.get("event") == "taint_read"]
-    assert [(one["node"], [taint["channel"] for taint in one["tainted"]]) for one in told] == [
+    result = [one for one in app.expect(0, *run, "b", "--json").documents if one.get("event") == "taint_read"]
+    assert [(one["node"], [taint["channel"] for taint in one["tainted"]]) for one in result] == [
         ("send", ["page"])
     ]
     for thread in ("a", "b"):

@@ -41,8 +41,8 @@ def write(tmp_path: Path) -> Write:
 def test_what_a_node_prints_is_an_event_and_never_between_documents(app: App, write: Write) -> None:
     path = write("print('from the node')", "return {'draft': 'x'}", before="print('from the file')")
     done = app.expect(0, "run", path, "--json")
-    told = [one["text"] for one in done.documents if one.get("event") == "text"]
-    assert "from the node\n" in "".join(told)
+    texts = [one["text"] for one in done.documents if one.get("event") == "text"]
+    assert "from the node\n" in "".join(texts)
     assert done.err == "  | from the file\n"
 
 

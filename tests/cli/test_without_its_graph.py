@@ -101,10 +101,10 @@ def test_in_lines_it_is_looked_at_and_nothing_changes(
 
 
 def test_its_graph_is_drawn_from_the_log(lost: App) -> None:
-    told = lost.expect(0, "graph", "--thread", "t").out
-    assert "write -> write  when true" in told
-    assert "key (text, overwrite, private)" in told
-    assert "ran 2 times" in told
+    output = lost.expect(0, "graph", "--thread", "t").out
+    assert "write -> write  when true" in output
+    assert "key (text, overwrite, private)" in output
+    assert "ran 2 times" in output
 
 
 def test_a_thread_that_python_began_says_with_which_command_it_opens(app: App, tmp_path: Path) -> None:
@@ -113,6 +113,6 @@ def test_a_thread_that_python_began_says_with_which_command_it_opens(app: App, t
         graph = StateGraph({"n": Channel(0)}).add_node("one", lambda state: {"n": 1})
         graph.add_edge(START, "one").add_edge("one", END).compile(checkpointer=store).invoke(thread_id="p")
     for command in ("replay", "resume --headless"):
-        told = app.expect(2, *command.split(), "p", "--store", str(file)).err
-        assert "was started from Python or imported" in told
-        assert f"hitl-tui run GRAPH --thread p --store {file}" in told
+        stderr = app.expect(2, *command.split(), "p", "--store", str(file)).err
+        assert "was started from Python or imported" in stderr
+        assert f"hitl-tui run GRAPH --thread p --store {file}" in stderr

@@ -62,8 +62,8 @@ class Other:
         self._process = process
         self.pid = process.pid
 
-    async def says(self, wanted: str) -> str:
-        """Wait for a line that begins so; returns it."""
+    async def wait_for_line(self, wanted: str) -> str:
+        """Wait for a line that starts with a text, and return it."""
         assert self._process.stdout
         async with asyncio.timeout(60):
             while line := (await self._process.stdout.readline()).decode():
@@ -71,8 +71,8 @@ class Other:
                     return line.rstrip("\n")
         raise AssertionError(f"the other process ended without {wanted!r}")
 
-    def tell(self, line: str = "go on") -> None:
-        """Let it go on."""
+    def send_line(self, line: str = "go on") -> None:
+        """Send a line, on which it continues."""
         assert self._process.stdin
         self._process.stdin.write(f"{line}\n".encode())
 

@@ -129,12 +129,12 @@ async def test_giving_the_node_up_commits_nothing_and_frees_the_thread_at_once(
         await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.dropped and view.progress.status == "waiting")
     assert (view.progress.reason, view.progress.head, view.progress.next_node) == ("paused", 1, "b")
-    assert [event.node for event in watcher.told(AttemptDropped)] == ["b"]
+    assert [event.node for event in watcher.events_of(AttemptDropped)] == ["b"]
     assert await watcher.driver.execute(UpdateState({"draft": "meanwhile"}, expected_step=1)) == 2
     blocker.release()
     await watcher.run()
     assert (await watcher.check()).values["log"] == ["go", "one", "slow", "three"]
-    assert [event.checkpoint.attempt for event in watcher.told(StepCommitted)] == [1, 1, 1, 2, 1]
+    assert [event.checkpoint.attempt for event in watcher.events_of(StepCommitted)] == [1, 1, 1, 2, 1]
     check_log(runner, "t")
 
 
@@ -194,7 +194,7 @@ async def test_the_thread_can_be_cancelled_while_a_node_is_busy(bench: Bench) ->
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("cancelled", "user", 1)
     blocker.release()
     await watcher.check()
-    assert len(watcher.told(RunEnded)) == 1
+    assert len(watcher.events_of(RunEnded)) == 1
 
 
 async def test_pausing_stops_at_the_next_boundary_and_only_once(bench: Bench) -> None:

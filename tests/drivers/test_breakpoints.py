@@ -112,10 +112,10 @@ async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) 
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=points("check: notes > 2"))
-    head, told = where(view)
+    head, reason = where(view)
     assert head == 1
     why = "a list can't be compared with a whole number, at column 7"
-    assert told == f"breakpoint before check: notes > 2 (it can't be evaluated: {why})"
+    assert reason == f"breakpoint before check: notes > 2 (it can't be evaluated: {why})"
 
 
 async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> None:
@@ -255,7 +255,7 @@ async def test_a_count_of_hits_stops_at_that_one_alone_and_goes_on_from_run_to_r
     view = await watcher.run(breakpoints=stops)
     assert where(view) == (5, "breakpoint before check hit 3")
     assert (await watcher.run(breakpoints=stops)).progress.status == "completed"
-    hits = [event.hits for event in watcher.told(BreakpointHit) if "hit 3" in event.breakpoint]
+    hits = [event.hits for event in watcher.events_of(BreakpointHit) if "hit 3" in event.breakpoint]
     assert hits == [1, 2, 3, 4, 5, 6]
 
 
@@ -265,10 +265,10 @@ async def test_a_logpoint_tells_its_values_and_stops_nothing(bench: Bench) -> No
     text = 'after count log "n={n} {{last}}={notes[-1]} {notes[9]}": n > 2'
     view = await watcher.run(breakpoints=points(text))
     assert view.progress.status == "completed"
-    lines = [event.line for event in watcher.told(BreakpointHit)]
+    lines = [event.line for event in watcher.events_of(BreakpointHit)]
     assert [line.partition(" (")[0] for line in lines] == ["n=3 {last}=now 3", "n=4 {last}=now 4"]
     assert "there is no item 9 among 3" in lines[0]
-    assert not any(event.stops for event in watcher.told(BreakpointHit))
+    assert not any(event.stops for event in watcher.events_of(BreakpointHit))
     assert view.told == tuple(lines)
 
 
@@ -448,7 +448,7 @@ async def test_a_node_of_a_subgraph_is_stopped_before_and_gone_on_from(bench: Be
     assert where(view) == (0, "breakpoint before team/two: n == 4 in t/team#1")
     view = await watcher.run(breakpoints=stops)
     assert (view.progress.status, view.values["m"]) == ("completed", 40)
-    assert [event.line for event in watcher.told(BreakpointHit) if event.line] == ["3 to 4", "4 to 40"]
+    assert [event.line for event in watcher.events_of(BreakpointHit) if event.line] == ["3 to 4", "4 to 40"]
 
 
 async def test_a_step_into_a_subgraph_pauses_before_its_first_node_and_a_step_of_the_outer_one_leads_out(

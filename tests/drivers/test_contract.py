@@ -279,10 +279,10 @@ async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_w
 async def test_a_command_that_came_as_json_does_what_it_does_as_an_object(bench: Bench) -> None:
     runner = review_loop(bench.store, interrupt_after=[GATE])
     watcher = await bench.watch(runner)
-    ended = len(watcher.told(RunEnded))
+    ended = len(watcher.events_of(RunEnded))
     for command in (Start({"log": "go"}, "ann"), Run()):
         await watcher.driver.execute(decode_command(encode_command(command)))
-    view = await watcher.until(lambda _: len(watcher.told(RunEnded)) > ended)
+    view = await watcher.until(lambda _: len(watcher.events_of(RunEnded)) > ended)
     request, seen = view.progress.pending[0], view.checkpoints[-1].state_hash
     for sent in (b"x" * 32, seen):
         answer = Answer(request.id, "approve", request.step, "bob", "fine", sent)

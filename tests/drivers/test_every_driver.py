@@ -162,7 +162,7 @@ async def test_a_failed_node_shows_and_the_run_goes_on_from_it(drivers: Ours | L
     assert view.error is not None
     assert "no luck" in view.error.message
     assert "Traceback" in view.error.details
-    assert len(watcher.told(AttemptFailed)) == 1
+    assert len(watcher.events_of(AttemptFailed)) == 1
     await watcher.check()
     assert (await watcher.run()).progress.status == "completed"
     assert (await watcher.check()).error is None
@@ -171,11 +171,11 @@ async def test_a_failed_node_shows_and_the_run_goes_on_from_it(drivers: Ours | L
 async def test_running_a_thread_with_nothing_to_do_ends_at_once(drivers: Ours | LangGraphs) -> None:
     watcher = await drivers.watch(say("one"))
     await watcher.run()
-    assert watcher.told(RunStarted) == []
+    assert watcher.events_of(RunStarted) == []
     await watcher.driver.execute(drivers.start())
     await watcher.run()
     await watcher.run()
-    assert len(watcher.told(RunStarted)) == 1
+    assert len(watcher.events_of(RunStarted)) == 1
     await watcher.check()
 
 
@@ -189,9 +189,9 @@ async def test_a_breakpoint_is_of_this_run_alone(drivers: Ours | LangGraphs) -> 
 
 async def test_a_command_that_came_as_json_does_what_it_does_as_an_object(drivers: Ours | LangGraphs) -> None:
     watcher = await drivers.watch(say("one"))
-    ended = len(watcher.told(RunEnded))
+    ended = len(watcher.events_of(RunEnded))
     for command in (drivers.start(), Run()):
         await watcher.driver.execute(decode_command(encode_command(command)))
-    view = await watcher.until(lambda _: len(watcher.told(RunEnded)) > ended)
+    view = await watcher.until(lambda _: len(watcher.events_of(RunEnded)) > ended)
     assert (view.progress.status, list(view.values["log"])) == ("completed", ["go", "one"])
     await watcher.check()

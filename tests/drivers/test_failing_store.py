@@ -96,14 +96,14 @@ async def test_the_run_ends_once_and_goes_on_when_there_is_room(
     assert "the disk is full" in view.error.message
     assert view.error.hint == "make room"
     assert view.running_node is None
-    assert len(watcher.told(RunEnded)) == len(watcher.told(AttemptFailed)) == 1
+    assert len(watcher.events_of(RunEnded)) == len(watcher.events_of(AttemptFailed)) == 1
     assert isinstance(watcher.seen[-1].event, RunEnded)
     await watcher.check()
     failing.broken = False
     view = await watcher.run()
     assert (view.progress.status, view.values["log"]) == ("completed", ["one", "two", "three"])
     assert [point.attempt for point in view.checkpoints] == [1, 1, 2, 1]
-    assert len(watcher.told(RunEnded)) == 2
+    assert len(watcher.events_of(RunEnded)) == 2
     await watcher.check()
     check_log(runner, "t")
 
@@ -156,4 +156,4 @@ async def test_a_commit_that_somebody_else_was_faster_with(bench: Bench) -> None
     await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.head) == ("failed", 1)
-    assert len(watcher.told(RunEnded)) == len(watcher.told(AttemptFailed)) == 1
+    assert len(watcher.events_of(RunEnded)) == len(watcher.events_of(AttemptFailed)) == 1

@@ -52,7 +52,7 @@ async def test_async_branches_run_side_by_side_on_one_loop(bench: Bench) -> None
     await watcher.driver.execute(Start({}))
     assert (await watcher.run()).values["log"] == ["a", "b", "c"]
     assert len(loops) == 1
-    assert len(watcher.told(BranchStarted)) == len(watcher.told(BranchEnded)) == 3
+    assert len(watcher.events_of(BranchStarted)) == len(watcher.events_of(BranchEnded)) == 3
 
 
 async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:

@@ -73,14 +73,18 @@ async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -
     model.answers = True
     view = await watcher.run()
     assert view.values["log"] == ["well, done", "after"]
-    assert [(event.attempt, event.step) for event in watcher.told(NodeStarted)] == [(1, 1), (2, 1), (1, 2)]
+    assert [(event.attempt, event.step) for event in watcher.events_of(NodeStarted)] == [
+        (1, 1),
+        (2, 1),
+        (1, 2),
+    ]
     await watcher.check()
 
 
 async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: Bench) -> None:
     watcher, model = await streaming(bench, "sync")
     await watcher.driver.execute(CancelAttempt())
-    view = await watcher.until(lambda view: view.progress.status == "waiting" and watcher.told(RunEnded))
+    view = await watcher.until(lambda view: view.progress.status == "waiting" and watcher.events_of(RunEnded))
     assert view.progress.cost in (0.0, 0.25)
     model.answers = True
     await watcher.run()
@@ -105,9 +109,9 @@ async def test_code_of_a_sync_node_that_is_given_up_is_said_to_run_on(bench: Ben
     await watcher.driver.execute(Run())
     await asyncio.to_thread(started.wait)
     await watcher.driver.execute(CancelAttempt())
-    await watcher.until(lambda view: view.progress.status == "waiting" and watcher.told(RunEnded))
+    await watcher.until(lambda view: view.progress.status == "waiting" and watcher.events_of(RunEnded))
     released.set()
-    assert [event.why for event in watcher.told(AttemptDropped)] == [
+    assert [event.why for event in watcher.events_of(AttemptDropped)] == [
         "stopped by you; its code still runs in its thread"
     ]
 
@@ -186,7 +190,7 @@ async def test_a_node_that_would_end_its_thread_fails_like_any_other(
     assert (view.progress.status, view.progress.reason) == ("failed", "node_error")
     assert view.error is not None
     assert ending.__name__ in view.error.message or "StopIteration" in view.error.message
-    assert len(watcher.told(RunEnded)) == 1
+    assert len(watcher.events_of(RunEnded)) == 1
     await watcher.check()
 
 
@@ -212,5 +216,5 @@ async def test_what_an_abandoned_node_still_says_reaches_nobody(bench: Bench) ->
     await late.wait()
     view = await watcher.run()
     assert view.values["log"] == ["attempt 2"]
-    assert watcher.told(TextStreamed) == []
+    assert watcher.events_of(TextStreamed) == []
     check_log(runner, "t")

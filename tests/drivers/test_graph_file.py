@@ -122,7 +122,7 @@ async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: De
         await watcher.driver.execute(ReloadGraph())
     desk.file.unlink()
     assert (await watcher.run()).values["text"] == "ab"
-    assert len(watcher.told(GraphChanged)) == 1
+    assert len(watcher.events_of(GraphChanged)) == 1
 
 
 async def test_what_was_told_of_a_file_is_not_told_again_by_the_next_save(desk: Desk) -> None:
@@ -133,8 +133,8 @@ async def test_what_was_told_of_a_file_is_not_told_again_by_the_next_save(desk: 
     desk.save("3 / 0\n", "b")
     desk.save(FILE, "b")
     await watcher.until(lambda view: view.graph_changed == ())
-    told = [event.differences for event in watcher.told(GraphChanged)]
-    assert len(told) == 2, told
+    events = [event.differences for event in watcher.events_of(GraphChanged)]
+    assert len(events) == 2, events
 
 
 async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> None:

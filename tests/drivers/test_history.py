@@ -95,14 +95,14 @@ async def asked(request: pytest.FixtureRequest, store: Checkpointer) -> Any:
 
 async def search(asked: Any, query: str) -> list[SearchHit]:
     hits: list[SearchHit] = []
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
 
-    def tell(some: tuple[SearchHit, ...], looked: int, of: int) -> None:
+    def on_progress(some: tuple[SearchHit, ...], looked: int, of: int) -> None:
         hits.extend(some)
-        told.append((looked, of))
+        progress.append((looked, of))
 
-    await asked.search(query, tell)
-    assert [looked for looked, _ in told] == sorted(looked for looked, _ in told)
+    await asked.search(query, on_progress)
+    assert [looked for looked, _ in progress] == sorted(looked for looked, _ in progress)
     return hits
 
 
@@ -185,18 +185,18 @@ def test_the_first_result_in_twenty_thousand_steps_is_told_before_the_search_end
     long_store: Checkpointer, text: str
 ) -> None:
     thread = RecordedThread(long_store, "long").logged
-    told: list[int] = []
+    result_counts: list[int] = []
 
-    def tell(hits: tuple[SearchHit, ...], looked: int, of: int) -> None:
-        told.append(looked)
+    def on_progress(hits: tuple[SearchHit, ...], looked: int, of: int) -> None:
+        result_counts.append(looked)
         assert of == 20_001
         if hits:
             raise Enough
 
     with pytest.raises(Enough):
-        search_log(thread, long_store, text, tell)
-    assert told == sorted(told)
-    assert len(told) > 5 or text.startswith("step 20000")
+        search_log(thread, long_store, text, on_progress)
+    assert result_counts == sorted(result_counts)
+    assert len(result_counts) > 5 or text.startswith("step 20000")
 
 
 @pytest.fixture(scope="module")
@@ -222,11 +222,11 @@ async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) ->
 
 
 async def test_moments_at_which_a_condition_began_to_hold(asked: Any) -> None:
-    told: list[int] = []
+    result_counts: list[int] = []
     answer = await asked.ask(
-        "score == null", lambda moments, *_: told.extend(moment.step for moment in moments)
+        "score == null", lambda moments, *_: result_counts.extend(moment.step for moment in moments)
     )
-    assert [moment.step for moment in answer.moments] == told == [5]
+    assert [moment.step for moment in answer.moments] == result_counts == [5]
     assert (answer.moments[0].node, answer.moments[0].before, answer.moments[0].after) == (
         "look",
         {"score": 0.2},
@@ -261,21 +261,21 @@ async def test_a_search_ends_with_the_task_that_waits_for_it(store: Checkpointer
     driver = await hub.open("t")
     began, go = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
-    told: list[int] = []
+    progress: list[int] = []
 
-    def tell(_hits: Any, looked: int, _of: int) -> None:
-        told.append(looked)
+    def on_progress(_hits: Any, looked: int, _of: int) -> None:
+        progress.append(looked)
         loop.call_soon_threadsafe(began.set)
         go.wait()
 
-    task = asyncio.create_task(driver.search("e", tell))
+    task = asyncio.create_task(driver.search("e", on_progress))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     go.set()
     await loop.shutdown_default_executor()
-    assert len(told) == 1
+    assert len(progress) == 1
     await hub.close()
 
 

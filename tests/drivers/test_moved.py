@@ -95,8 +95,8 @@ async def test_what_another_process_uses_up_of_a_limit_is_told_too(bench: Bench)
     await watcher.driver.execute(Start({}))
     await watcher.look()
     line(bench.store, say("one"), say("two"), say("three"), limits=limits).step(thread_id="t")
-    await watcher.until(lambda _: watcher.told(LimitNear))
-    assert watcher.told(LimitNear) == [LimitNear("max_iterations", 50, 1, 2)]
+    await watcher.until(lambda _: watcher.events_of(LimitNear))
+    assert watcher.events_of(LimitNear) == [LimitNear("max_iterations", 50, 1, 2)]
 
 
 async def test_a_fresh_snapshot_is_of_the_thread_as_it_is(bench: Bench) -> None:
@@ -142,7 +142,7 @@ async def test_a_thread_another_driver_runs_can_be_looked_at_but_not_changed(ben
         await second.driver.execute(UpdateState({"draft": "x"}, expected_step=1))
     with pytest.raises(ThreadBusy):
         await second.driver.execute(Run())
-    assert second.told(RunEnded) == []
+    assert second.events_of(RunEnded) == []
     blocker.release()
     await first.until(lambda view: view.progress.status == "completed")
     snapshot = await second.driver.snapshot()

@@ -91,13 +91,13 @@ async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(runnin
     assert (view.stream.text, view.running_node, view.held_by) == ("before ", "one", "")
     assert view.progress.status == "running"
     slow.go_on.set()
-    view = await child.until(lambda _: child.told(RunEnded))
+    view = await child.until(lambda _: child.events_of(RunEnded))
     assert (view.progress.status, view.values["log"]) == ("completed", ["one", "ants", "bees"])
     assert {path: one.text for path, one in view.inside.branches.items()} == {
         "scan[0]": "before after",
         "scan[1]": "before after",
     }
-    assert len(child.told(BranchEnded)) == 2
+    assert len(child.events_of(BranchEnded)) == 2
     # Each step comes after what its node has said.
     order = [one.event for one in child.seen if isinstance(one.event, (NodeStarted, StepCommitted))]
     assert [type(event) for event in order] == [NodeStarted, StepCommitted] * 2
@@ -124,7 +124,7 @@ async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(running: Runnin
     slow, parent, child = running.slow, running.parent, running.child
     await child.driver.execute(Pause())
     slow.go_on.set()
-    view = await child.until(lambda _: child.told(RunEnded))
+    view = await child.until(lambda _: child.events_of(RunEnded))
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 1)
     await parent.until(lambda view: view.progress.reason == "paused")
     view = await child.run()  # on its own now
@@ -181,36 +181,38 @@ async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_p
     view = await parent.until(lambda view: view.progress.status == "failed")
     assert (view.progress.reason, view.progress.pending) == ("node_error", ())
     assert view.progress.error is not None
-    told = "node 'team': its thread 't/team#1' was cancelled by ann: no longer needed"
-    assert view.progress.error.message == told
+    reason = "node 'team': its thread 't/team#1' was cancelled by ann: no longer needed"
+    assert view.progress.error.message == reason
     assert (await parent.run()).progress.pending[0].thread == "t/team#2"
     await desk.hub.close()
 
 
 async def test_the_end_of_a_run_inside_is_told_after_its_last_step(store: Checkpointer) -> None:
-    heard: list[Event] = []
+    run_events: list[Event] = []
     runner = StateGraph(CHANNELS).add_node("one", lambda _state: {"log": "done"}).add_edge(START, "one")
-    runner.add_edge("one", END).compile(checkpointer=store).invoke(thread_id="t", on_event=heard.append)
-    heard = heard[next(at for at, event in enumerate(heard) if isinstance(event, NodeStarted)) :]
-    told: list[Event] = []
+    runner.add_edge("one", END).compile(checkpointer=store).invoke(thread_id="t", on_event=run_events.append)
+    run_events = run_events[
+        next(at for at, event in enumerate(run_events) if isinstance(event, NodeStarted)) :
+    ]
+    events: list[Event] = []
     done = asyncio.Event()
 
-    def tell(event: Event) -> None:
-        told.append(event)
+    def record(event: Event) -> None:
+        events.append(event)
         if isinstance(event, RunEnded):
             done.set()
 
     def catch_up() -> None:
-        step = next(event for event in heard if isinstance(event, StepCommitted))
-        if step not in told:
+        step = next(event for event in run_events if isinstance(event, StepCommitted))
+        if step not in events:
             follower.step_is_next(step.checkpoint.step)
-            tell(step)
+            record(step)
 
     loop = asyncio.get_running_loop()
-    follower = Follower(loop, 0, catch_up=catch_up, tell=tell)
-    for event in heard:  # all of it before the loop gets to any of it
+    follower = Follower(loop, 0, catch_up=catch_up, tell=record)
+    for event in run_events:  # all of it before the loop gets to any of it
         follower.hear(event)
     async with asyncio.timeout(PATIENCE):
         await done.wait()
-    kinds = [type(event) for event in told if isinstance(event, (NodeStarted, StepCommitted, RunEnded))]
+    kinds = [type(event) for event in events if isinstance(event, (NodeStarted, StepCommitted, RunEnded))]
     assert kinds == [NodeStarted, StepCommitted, RunEnded]

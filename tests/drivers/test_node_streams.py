@@ -29,14 +29,14 @@ def readers_end() -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it counts the pipes in /proc")
 def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> None:
     before = open_pipes()
-    told: list[str] = []
+    lines: list[str] = []
     for _ in range(3):
-        keep_output(told.extend)
+        keep_output(lines.extend)
         os.write(1, b"a line\n")
         give_output_back()
     readers_end()
-    assert (told, open_pipes()) == (["a line"] * 3, before)
-    keep_output(told.extend)
+    assert (lines, open_pipes()) == (["a line"] * 3, before)
+    keep_output(lines.extend)
     child = subprocess.Popen(
         [sys.executable, "-c", "print('later'); input(); print('at last')"], stdin=subprocess.PIPE
     )
@@ -44,34 +44,34 @@ def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> N
     child.communicate(b"\n", timeout=60)
     assert child.returncode == 0, "whoever still writes there is not ended by it"
     readers_end()
-    assert (told[3:], open_pipes()) == (["later", "at last"], before)
+    assert (lines[3:], open_pipes()) == (["later", "at last"], before)
 
 
-def test_whoever_tells_the_rest_waits_for_the_thread_that_is_telling_it() -> None:
-    is_telling, may_end, rest_told = threading.Event(), threading.Event(), threading.Event()
+def test_whoever_tells_the_rest_waits_for_the_thread_that_is_reporting_it() -> None:
+    is_reporting, may_end, rest_reported = threading.Event(), threading.Event(), threading.Event()
     order: list[str] = []
 
-    def tell(lines: list[str]) -> None:
-        is_telling.set()
+    def record(lines: list[str]) -> None:
+        is_reporting.set()
         assert may_end.wait(60)
         order.extend(lines)
 
     def tell_and_note() -> None:
         tell_the_rest()
-        order.append("the rest was told")
-        rest_told.set()
+        order.append("the rest was reported")
+        rest_reported.set()
 
-    keep_output(tell)
+    keep_output(record)
     try:
         os.write(1, b"a line\n")
-        assert is_telling.wait(60)
+        assert is_reporting.wait(60)
         asking = threading.Thread(target=tell_and_note)
         asking.start()
-        assert not rest_told.wait(0.1)
+        assert not rest_reported.wait(0.1)
         may_end.set()
         asking.join(60)
     finally:
         may_end.set()
         give_output_back()
     readers_end()
-    assert order == ["a line", "the rest was told"]
+    assert order == ["a line", "the rest was reported"]

@@ -43,7 +43,7 @@ async def test_a_look_is_seen_elsewhere_and_not_by_who_looks_until_it_ends(
     assert (await ann.driver.snapshot()).attending == ()
     await ann.driver.execute(LookAt("", "ann"))
     await bob.until(lambda view: not view.attending)
-    assert len(bob.told(AttendanceChanged)) == 2
+    assert len(bob.events_of(AttendanceChanged)) == 2
 
 
 async def test_it_ends_with_its_driver_and_with_another_look(two: tuple[Watcher, Watcher]) -> None:

@@ -120,7 +120,7 @@ async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_th
     assert (fork.view.parent, fork.view.fork_step) == ("t", 2)
     assert fork.view.values["report"] == "score 20"
     assert (await watcher.look()).values["report"] == "20"
-    assert [event.repeats for event in watcher.told(GraphChanged)] == [view.repeats]
+    assert [event.repeats for event in watcher.events_of(GraphChanged)] == [view.repeats]
 
 
 @pytest.mark.slow

@@ -110,14 +110,14 @@ async def test_it_stops_between_two_batches_when_it_is_told_to(
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
     plan = await hub.plan_deletion(["a", "b", "c"], force=True)
-    told: list[str] = []
+    batches: list[str] = []
 
-    def tell(gone: Sequence[str]) -> bool:
-        told.extend(gone)
-        return len(told) < 2
+    def on_batch(gone: Sequence[str]) -> bool:
+        batches.extend(gone)
+        return len(batches) < 2
 
-    assert await hub.delete(plan, actor="ann", note=None, tell=tell) == 2
-    assert told == ["a", "b"]
+    assert await hub.delete(plan, actor="ann", note=None, tell=on_batch) == 2
+    assert batches == ["a", "b"]
     assert await names(hub) == {"c", "waits"}
     assert [entry.thread_id for entry in store.store_ledger()] == ["a", "b"]
 

@@ -60,10 +60,10 @@ async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> 
         await other.says("at 1")
         watcher = await watch(desk)
         for number in (1, 2, 3):
-            other.tell()  # it doesn't go on after that, so the step is told while it is the newest
+            other.send_line()  # it doesn't go on after that, so the step is told while it is the newest
             view = await watcher.until(lambda view, number=number: view.values["n"] == number)
             assert (view.progress.head, view.progress.status) == (number, "running")
-        assert [event.checkpoint.step for event in watcher.told(StepCommitted)] == [1, 2, 3]
+        assert [event.checkpoint.step for event in watcher.events_of(StepCommitted)] == [1, 2, 3]
         assert [update.channel for update in watcher.view.head_updates] == ["log", "n"]
         await other.says("at 4")
         await watcher.driver.snapshot()
@@ -75,30 +75,30 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
     runner = ticker(store, lambda _: None)
     with closing(runner.stream({}, thread_id="t")) as run:
         next(run)
-        told: list[Event] = []
+        events: list[Event] = []
         session = Session.open(runner.graph, store, "t")
         one_look = Follower(
             session,
             store,
-            tell=told.append,
+            tell=events.append,
             together=nullcontext(),
             resync=lambda: None,
             busy=lambda: False,
             inside=lambda: False,
         ).look
         one_look()
-        assert isinstance(told[0], HolderChanged)
-        assert f"process {os.getpid()}" in told[0].holder
+        assert isinstance(events[0], HolderChanged)
+        assert f"process {os.getpid()}" in events[0].holder
         for steps in (1, 1, 3):
-            told.clear()
+            events.clear()
             before = session.cursor.head
             made = [next(run).step for _ in range(steps)]
             one_look()
-            assert [event.checkpoint.step for event in told if isinstance(event, StepCommitted)] == made
+            assert [event.checkpoint.step for event in events if isinstance(event, StepCommitted)] == made
             assert session.cursor.head == before + steps
-        told.clear()
+        events.clear()
         one_look()
-        assert told == []
+        assert events == []
     assert EVERY <= 0.25, "the promise is half a second, and a look and a paint take their time"
 
 
@@ -140,12 +140,12 @@ def test_a_thread_is_read_again_only_once_something_was_written(
 ) -> None:
     runner = ticker(store, lambda _: None)
     runner.invoke({}, thread_id="t")
-    told: list[Event] = []
+    events: list[Event] = []
     session = Session.open(runner.graph, store, "t")
     look = Follower(
         session,
         store,
-        tell=told.append,
+        tell=events.append,
         together=nullcontext(),
         resync=lambda: None,
         busy=lambda: False,
@@ -156,18 +156,18 @@ def test_a_thread_is_read_again_only_once_something_was_written(
     summary = store.summary
     monkeypatch.setattr(store, "summary", lambda name: (read.append(name), summary(name))[1])
     look()
-    assert (read, told) == ([], [])
+    assert (read, events) == ([], [])
     with closing(SQLiteCheckpointer(path)) as other:
         other.acquire("t", lease := replace(other.new_lease(0), user="ann"), 0)
         look()
         look()
         assert read == ["t", "t"], "a holder may die without writing anything"
-        assert [type(event) for event in told] == [HolderChanged]
+        assert [type(event) for event in events] == [HolderChanged]
         other.release("t", lease.token)
     look()
     look()
     assert read == ["t"] * 3
-    assert told[1:] == [HolderChanged("")]
+    assert events[1:] == [HolderChanged("")]
 
 
 @pytest.mark.integration
@@ -188,7 +188,7 @@ async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk:
     async with another("asked", path) as other:
         for number in (1, 2, 3):
             await other.says(f"at {number}")
-            other.tell()
+            other.send_line()
         await other.says("at 4")
         watcher = await watch(desk)
         view = await watcher.until(lambda view: view.progress.head == 3)
@@ -216,9 +216,9 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
         ):
             with pytest.raises(ThreadBusy, match=f"process {other.pid}"):
                 await command
-        assert watcher.told(RunEnded) == []
+        assert watcher.events_of(RunEnded) == []
         assert await driver.execute(Fork(0, "mine", changes={"n": 41})) == "mine"
-        other.tell()
+        other.send_line()
         await watcher.until(lambda view: view.values["n"] == 1)
         await other.says("at 2")
         await watcher.driver.snapshot()
@@ -229,7 +229,7 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
 async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         await other.says("at 1")
-        other.tell()
+        other.send_line()
         await other.says("at 2")
         watcher = await watch(desk)
         assert watcher.view.held_by
@@ -256,8 +256,8 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     words = ("ours", "theirs") if role == "edit" else ("accept", "approve")
     async with another(role, path, "ann", words[0]) as ann, another(role, path, "bob", words[1]) as bob:
         await asyncio.gather(ann.says("ready"), bob.says("ready"))
-        ann.tell()
-        bob.tell()
+        ann.send_line()
+        bob.send_line()
         outcomes = await asyncio.gather(ann.says("done"), bob.says("done"))
     assert sorted(outcomes) == ["done 3", f"done {refusal}"]
     kind = "update_state" if role == "edit" else "refused"
@@ -300,6 +300,6 @@ async def test_a_commit_elsewhere_is_told_by_the_server_and_not_found_by_looking
                 step = await asyncio.to_thread(elsewhere.update_state, "t", values)
                 view = await watcher.until(lambda view, step=step: view.progress.head == step)
                 assert view.values["log"] == [f"edit {number}"]
-            assert [event.checkpoint.source for event in watcher.told(StepCommitted)] == ["human"] * 3
+            assert [event.checkpoint.source for event in watcher.events_of(StepCommitted)] == ["human"] * 3
         finally:
             await desk.close()

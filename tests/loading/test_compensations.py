@@ -56,6 +56,6 @@ def test_a_handler_that_can_t_be_is_told_with_its_place(
     load_file: LoadFile, tmp_path: Path, function: str, message: str
 ) -> None:
     (tmp_path / "trip_code.py").write_text(CODE)
-    with pytest.raises(GraphInvalid, match=message) as told:
+    with pytest.raises(GraphInvalid, match=message) as error:
         load_file(FILE.replace("FUNCTION", function))
-    assert "compensations" in str(told.value)
+    assert "compensations" in str(error.value)

@@ -112,7 +112,7 @@ def test_the_policy_on_taint_of_a_subgraph_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "told"),
+    ("old", "new", "line", "expected"),
     [
         ('over = "plan.steps"', 'over = "plans"', 10, "[maps.scan] over: there is no channel 'plans'"),
         ('over = "plan.steps"\n', "", 9, "[maps.scan]"),
@@ -134,9 +134,9 @@ def test_the_policy_on_taint_of_a_subgraph_is_taken(tmp_path: Path) -> None:
         ("[nodes.left]", "[nodes.scan]", 9, "[maps.scan]: there is [nodes.scan] already"),
     ],
 )
-def test_a_mistake_is_told_where_it_is(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+def test_a_mistake_is_told_where_it_is(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
     with pytest.raises(GraphInvalid) as failed:
         load(tmp_path, GOOD.replace(old, new, 1))
     message = str(failed.value)
-    assert told in re.sub(r"\s+", " ", message), message
+    assert expected in re.sub(r"\s+", " ", message), message
     assert f"line {line}" in message, message

@@ -72,6 +72,6 @@ def test_an_agent_gets_the_servers_that_it_names(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(GraphInvalid) as problem:
         load(tmp_path, FILE.replace(old, new))
-    told = f"{problem.value.message} {problem.value.hint}"
-    assert words in told
-    assert "flow.toml" in told
+    message = f"{problem.value.message} {problem.value.hint}"
+    assert words in message
+    assert "flow.toml" in message

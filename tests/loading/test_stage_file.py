@@ -32,7 +32,7 @@ SHOW = '[show]\ngraph = "advisor"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[show]\n", "line 1, [show]: 'graph' is missing"),
         (f"{SHOW}grph = 1\n", "line 3, [show] grph: unknown key 'grph', did you mean 'graph'?"),
@@ -64,8 +64,10 @@ SHOW = '[show]\ngraph = "advisor"\n'
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line_and_how_to_mend_it(tmp_path: Path, text: str, told: str) -> None:
-    assert problems(tmp_path, text) == [told]
+def test_what_is_wrong_is_told_with_its_line_and_how_to_mend_it(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    assert problems(tmp_path, text) == [message]
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Person:
         if not self._lines:
             raise Left
         line = str(self._lines[0])
-        if line.startswith("…") and not any(line[1:] in told for told in self.said):
+        if line.startswith("…") and not any(line[1:] in text for text in self.said):
             time.sleep(0.01)
             return ""
         del self._lines[0]

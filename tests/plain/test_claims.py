@@ -22,12 +22,12 @@ from tests.support.commands import App
 
 @pytest.mark.slow
 def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: Path) -> None:
-    told = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
-    assert "you have claimed it until " in told
-    assert "Publish the quarterly numbers?: no longer claimed." in told
-    assert "handed to ann by tester: “you know them”" in told
-    assert "Refused: " in told
-    assert "give a name: who gets it?" in told
+    output = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
+    assert "you have claimed it until " in output
+    assert "Publish the quarterly numbers?: no longer claimed." in output
+    assert "handed to ann by tester: “you know them”" in output
+    assert "Refused: " in output
+    assert "give a name: who gets it?" in output
     with closing(SQLiteCheckpointer(twelve)) as store:
         (request,) = store.cursor("press-q3").pending  # type: ignore[union-attr]
         assert request.handed is not None
@@ -38,8 +38,8 @@ def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: 
 @pytest.mark.slow
 def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelve: Path, app: App) -> None:
     app.expect(0, "claim", "memo-42", "--as", "ann")
-    told = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
-    refused, taken = told.split("Command: ")[1:3]
+    output = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
+    refused, taken = output.split("Command: ")[1:3]
     assert "has claimed it, for 15 min still" in refused
     assert "you have claimed it until " in taken
     decisions = app.expect(0, "log", "memo-42", "--json").document["decisions"]
@@ -48,16 +48,16 @@ def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelv
 
 @pytest.mark.slow
 def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
-    told = talk(
+    output = talk(
         "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\n+ revoke a9\n+ revoke a2\nq\n",
         "resume", "mail-bot-1", "--plain",
     ).out  # fmt: skip
-    assert "Nothing is allowed in this thread without asking." in told
-    assert "send_mail with to=team@*, by tester: “they know us”." in told
-    assert "no single call waits, but: send_mail, delete_file" in told
-    assert "'to' is not NAME=PATTERN" in told
-    assert "has no allowance 'a9'" in told
-    assert told.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
+    assert "Nothing is allowed in this thread without asking." in output
+    assert "send_mail with to=team@*, by tester: “they know us”." in output
+    assert "no single call waits, but: send_mail, delete_file" in output
+    assert "'to' is not NAME=PATTERN" in output
+    assert "has no allowance 'a9'" in output
+    assert output.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
 
 
 @pytest.mark.slow
@@ -66,17 +66,17 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
 ) -> None:
     app.expect(0, "approve", "memo-42")
     app.expect(0, "resume", "memo-42", "--headless")
-    told = talk(
+    output = talk(
         "X memo-42\nno\nX memo-42\nyes\nit is printed\nX mail-bot-1\nX order-7\nX\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
-    assert "  | memo-42: 4 steps, completed" in told
-    assert "Nothing was deleted." in told
-    assert "Deleted 1 thread" in told
-    assert told.count("Nothing would be deleted; 1 would be kept.") == 2
-    assert "  | mail-bot-1: thread 'mail-bot-1' waits" in told
-    assert "  | order-7: 'order-7' is open here" in told
-    assert "no thread is named" in told
+    assert "  | memo-42: 4 steps, completed" in output
+    assert "Nothing was deleted." in output
+    assert "Deleted 1 thread" in output
+    assert output.count("Nothing would be deleted; 1 would be kept.") == 2
+    assert "  | mail-bot-1: thread 'mail-bot-1' waits" in output
+    assert "  | order-7: 'order-7' is open here" in output
+    assert "no thread is named" in output
     with closing(SQLiteCheckpointer(twelve)) as store:
         (entry,) = store.store_ledger()
         assert (entry.thread_id, entry.actor, entry.note) == ("memo-42", "tester", "it is printed")
@@ -88,25 +88,25 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
 ) -> None:
     app.expect(0, "approve", "memo-42")
     app.expect(0, "resume", "memo-42", "--headless")
-    told = talk(
+    output = talk(
         "P\nP older soon\nP older 0s last 1 force\nno\nP older 0s\nyes\n\nX mail-bot-1 mail-bot-2 force\n"
         "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nS deleted\nl mine all\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
-    assert "no rule says what to delete" in told
-    assert "'soon' is not a time" in told
-    assert "10 threads would be deleted, 10 of them running or waiting; 2 would be kept." in told
-    assert "1 among the last changed, 1 open here" in told
-    assert "1 thread would be deleted; 11 would be kept." in told
-    assert "2 threads would be deleted, 2 of them running or waiting." in told
-    assert "Deleted 2 threads" in told
-    assert "No closing quotation" in told
-    assert "there is no thread 'mail-bot-3'" in told
-    assert "cached states: " in told
-    assert "of it free; S vacuum frees the space." in told
-    assert " before, " in told
-    assert "  | 3. just now: mail-bot-2 deleted by tester (" in told
-    assert "  |   prune: older than 0s" in told
+    assert "no rule says what to delete" in output
+    assert "'soon' is not a time" in output
+    assert "10 threads would be deleted, 10 of them running or waiting; 2 would be kept." in output
+    assert "1 among the last changed, 1 open here" in output
+    assert "1 thread would be deleted; 11 would be kept." in output
+    assert "2 threads would be deleted, 2 of them running or waiting." in output
+    assert "Deleted 2 threads" in output
+    assert "No closing quotation" in output
+    assert "there is no thread 'mail-bot-3'" in output
+    assert "cached states: " in output
+    assert "of it free; S vacuum frees the space." in output
+    assert " before, " in output
+    assert "  | 3. just now: mail-bot-2 deleted by tester (" in output
+    assert "  |   prune: older than 0s" in output
     with closing(SQLiteCheckpointer(twelve)) as store:
         kept = [(entry.thread_id, entry.note, entry.data.get("rule")) for entry in store.store_ledger()]
     assert kept == [
@@ -121,20 +121,20 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
-    whole, say, heard = SQLiteCheckpointer.delete, Terminal.say, threading.Event()
+    whole, say, is_stopping = SQLiteCheckpointer.delete, Terminal.say, threading.Event()
 
-    def told(console: Terminal, *lines: str) -> None:
+    def watch_output(console: Terminal, *lines: str) -> None:
         say(console, *lines)
         if any(line.startswith("Stopping") for line in lines):
-            heard.set()
+            is_stopping.set()
 
     def delete(store: SQLiteCheckpointer, deletion: Deletion) -> list[LedgerEntry]:
-        if not heard.is_set():
+        if not is_stopping.is_set():
             os.kill(os.getpid(), signal.SIGINT)
-            assert heard.wait(60)
+            assert is_stopping.wait(60)
         return whole(store, deletion)
 
-    monkeypatch.setattr(Terminal, "say", told)
+    monkeypatch.setattr(Terminal, "say", watch_output)
     monkeypatch.setattr(SQLiteCheckpointer, "delete", delete)
     said = talk("X mail-bot-1 mail-bot-2 force\nyes\n\nt\nq\n", "resume", "order-7", "--plain").out
     assert "Stopping after the current batch." in said
@@ -149,10 +149,10 @@ def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path
     listed = talk("N\nq\n", "resume", "order-7", "--plain").out
     number = next(line for line in listed.splitlines() if ". order: as thread order-7" in line).split(".")[0]
     number = number.rpartition(" ")[2]
-    told = talk(f"N order\nN\nN {number}\na boat\nw\nc\nq\n", "resume", "memo-42", "--plain").out
-    assert "1. order: as thread order-7" in told
-    assert "What is it about? (as in: a trip):" in told
-    assert "What shall it be?" in told.partition("What is it about?")[2]
+    output = talk(f"N order\nN\nN {number}\na boat\nw\nc\nq\n", "resume", "memo-42", "--plain").out
+    assert "1. order: as thread order-7" in output
+    assert "What is it about? (as in: a trip):" in output
+    assert "What shall it be?" in output.partition("What is it about?")[2]
     with closing(SQLiteCheckpointer(twelve)) as store:
         names = {row.info.thread_id for row in store.threads()}
     (new,) = names - {asking.thread for asking in rich_queue.TWELVE}
@@ -161,6 +161,6 @@ def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path
 
 @pytest.mark.slow
 def test_the_help_names_each(talk: Talker, twelve: Path) -> None:
-    told = talk("h\nq\n", "resume", "memo-42", "--plain").out
+    output = talk("h\nq\n", "resume", "memo-42", "--plain").out
     for word in ("k", "@", "+", "X", "N"):
-        assert any(f" {word}" in f" {line}" for line in told.splitlines()), word
+        assert any(f" {word}" in f" {line}" for line in output.splitlines()), word

@@ -17,16 +17,16 @@ from tests.support.commands import App
 def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_text(
     talk: Talker, twelve: Path, app: App
 ) -> None:
-    told = talk(
+    output = talk(
         'C\nC 3 too long\nC "phone book" whose?\nC 2 gone\nC back\nd\nrevise\n\nq\n',
         "resume", "blog-joins", "--plain",
     ).out  # fmt: skip
-    listed, *_ = told.partition("Your comments:")
+    listed, *_ = output.partition("Your comments:")
     assert "  | 2. Without one, a query reads every row" in listed
-    assert "  | 1 whose?  on “phone book”" in told
-    assert "  | 2 too long  on “Writes get slower" in told
-    assert "Sent with your answer." in told
-    asked = told.partition("With your comments:")[2]
+    assert "  | 1 whose?  on “phone book”" in output
+    assert "  | 2 too long  on “Writes get slower" in output
+    assert "Sent with your answer." in output
+    asked = output.partition("With your comments:")[2]
     assert "Your answer, besides your comments:" in asked
     assert "Decided: your answer is recorded" in asked
     with closing(SQLiteCheckpointer(twelve)) as store:
@@ -50,9 +50,9 @@ def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_te
 def test_what_can_not_be_said_is_refused_in_words(
     talk: Talker, twelve: Path, typed: str, thread: str, says: str
 ) -> None:
-    told = talk(f"{typed}\nq\n", "resume", thread, "--plain").out
-    assert says in told
-    assert "Your comments:" not in told
+    output = talk(f"{typed}\nq\n", "resume", thread, "--plain").out
+    assert says in output
+    assert "Your comments:" not in output
 
 
 @pytest.mark.slow

@@ -30,8 +30,8 @@ graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_itera
 
 
 def test_the_help_has_each_command_and_no_other() -> None:
-    told = {re.split(r"[ :]", clause)[0] for line in HELP for clause in re.split(r"\.  |; ", line)}
-    words = {word for word in told if len(word) == 1 or word in COMMANDS}
+    commands = {re.split(r"[ :]", clause)[0] for line in HELP for clause in re.split(r"\.  |; ", line)}
+    words = {word for word in commands if len(word) == 1 or word in COMMANDS}
     assert words == COMMANDS.keys() - {"?", "help"} | {"q"}
 
 
@@ -72,8 +72,8 @@ def test_ctrl_c_says_where_the_node_is_and_where_says_where_one_failed(
             Path("released").touch()
 
     monkeypatch.setattr(Terminal, "say", said)
-    told = talk("c\nwhere\nc\nwhere\nq\n", "run", "hanging.py", "--plain").out
-    running, _, rest = told.partition("None of your code runs in this process.")
+    output = talk("c\nwhere\nc\nwhere\nq\n", "run", "hanging.py", "--plain").out
+    running, _, rest = output.partition("None of your code runs in this process.")
     assert "hang is at:" in running
     assert 'wait_for("released")' in running
     assert rest.count("fail failed at:") >= 1
@@ -100,13 +100,13 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
 @pytest.mark.slow
 def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talker) -> None:
     app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
-    told = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
+    output = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
     assert re.search(
-        r"^(\S+ )?\d\d:\d\d  r, step 2: you sent back “Is this draft good enough\?”", told, re.MULTILINE
+        r"^(\S+ )?\d\d:\d\d  r, step 2: you sent back “Is this draft good enough\?”", output, re.MULTILINE
     )
-    assert "then: write, check_approval; asked: “Is this draft good enough?”" in told
-    assert "hitl-tui fork r@2 r-again" in told
-    assert "'yours' is not listed" in told
+    assert "then: write, check_approval; asked: “Is this draft good enough?”" in output
+    assert "hitl-tui fork r@2 r-again" in output
+    assert "'yours' is not listed" in output
     assert (
         "bob has decided nothing in this thread"
         in waiting("l mine\nq\n", "resume", "r", "--as", "bob", "--plain").out
@@ -422,9 +422,9 @@ def test_what_reaches_outside_is_tried_again_only_once_that_was_told(
 ) -> None:
     (tmp_path / "pays.py").write_text(PAYS)
     run = ("run", str(tmp_path / "pays.py"), "--plain", "--thread", "t")
-    told = talk(f"c\n{key}\nno\n{key}\nyes\nq\n", *run).out
-    begun, refused, tried = told.split("Runs again: pay.\npay has side effects: brings in the bank.\n")
-    assert "attempt 1" in begun
+    output = talk(f"c\n{key}\nno\n{key}\nyes\nq\n", *run).out
+    first_try, refused, tried = output.split("Runs again: pay.\npay has side effects: brings in the bank.\n")
+    assert "attempt 1" in first_try
     assert "attempt 2" not in refused
     assert "pay runs, attempt 2" in tried
 
@@ -444,8 +444,8 @@ graph.add_edge(START, "pay").add_edge("pay", END)
 def test_forks_are_listed_and_compared_with_any_other_step(app: App, talk: Talker) -> None:
     app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
     app.expect(0, "fork", "c@1", "c-b", "count=7", "--as", "ann")
-    told = talk("H\n=\n= c@1\n= @1\n= @9\n= gone\nq\n", "resume", "c-b", "--plain").out
-    _, family, parent, shared, own, none, gone, _ = told.split("Command: ")
+    output = talk("H\n=\n= c@1\n= @1\n= @9\n= gone\nq\n", "resume", "c-b", "--plain").out
+    _, family, parent, shared, own, none, gone, _ = output.split("Command: ")
     assert "c: completed, step 3\n" in family
     assert "c-b: waiting, step 2, forked from c, differs after step 1: edited by ann" in family
     assert "c at step 3, beside step 2 here:" in parent
@@ -529,8 +529,8 @@ def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
 def test_watches_are_added_listed_told_at_a_step_and_taken_away(app: App, talk: Talker) -> None:
     app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
     typed = ("W count", "W count > nope", "W len(log) > 1", "W step 1", "W step 9", "W count", "W", "q")
-    told = talk("\n".join(typed) + "\n", "resume", "c", "--plain").out.split("Command: ")[1:]
-    added, refused, both, first, none, away, listed = (part.strip() for part in told[: len(typed) - 1])
+    output = talk("\n".join(typed) + "\n", "resume", "c", "--plain").out.split("Command: ")[1:]
+    added, refused, both, first, none, away, listed = (part.strip() for part in output[: len(typed) - 1])
     assert added.startswith("1. count, changed by this step:\n  | 3\n")
     assert "at column 9: there is no channel 'nope'" in refused
     assert both.startswith(added)

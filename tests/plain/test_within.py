@@ -59,7 +59,7 @@ def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         ("i", "no step here has branches or a subgraph thread"),
         ("i back", "this is not a subgraph thread"),
@@ -67,9 +67,9 @@ def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
         ("i step x", "x is not a number"),
     ],
 )
-def test_what_is_not_there_is_told(talk: Talker, typed: str, told: str) -> None:
+def test_what_is_not_there_is_told(talk: Talker, typed: str, message: str) -> None:
     done = talk(f"{typed}\nq\n", "run", str(SAMPLES / "desk.py"), "--plain")
-    assert f"  | {told}\n" in done.out
+    assert f"  | {message}\n" in done.out
 
 
 def test_a_number_that_is_too_high_is_told(talk: Talker, tmp_path: Path) -> None:

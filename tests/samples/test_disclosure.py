@@ -37,8 +37,8 @@ def test_a_page_is_mailed_once_somebody_has_agreed(name: str) -> None:
 
 def test_a_private_patient_is_read_by_those_who_name_it() -> None:
     runner = opened("private.py")
-    told: list[object] = []
-    result = runner.invoke(thread_id="t", on_event=told.append)
+    events: list[object] = []
+    result = runner.invoke(thread_id="t", on_event=events.append)
     assert result["report"] == "risk: low (channels seen: risk, report)"
-    assert "Ada" not in repr(told)
+    assert "Ada" not in repr(events)
     assert runner.reveal("t", "patient", actor="ann")["name"] == "Ada L."

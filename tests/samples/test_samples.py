@@ -229,12 +229,12 @@ def test_overruling_and_extending_in_the_samples(suffix: str) -> None:
 def test_memories_that_a_fork_carries_and_one_that_it_does_not() -> None:
     runner = opened("memories.py")
     runner.invoke({}, thread_id="t")
-    told = "You told me before: My name is Ada."
+    reply = "You told me before: My name is Ada."
     last = runner.invoke(thread_id="t")
-    assert (last["forgetful"], last["faithful"]) == (told, told)
+    assert (last["forgetful"], last["faithful"]) == (reply, reply)
     runner.fork("t", 1, "f")
     forked = runner.invoke(thread_id="f")
-    assert (forked["forgetful"], forked["faithful"]) == ("You told me nothing before.", told)
+    assert (forked["forgetful"], forked["faithful"]) == ("You told me nothing before.", reply)
 
 
 class TestBatch:
@@ -285,7 +285,7 @@ class TestBatch:
 
 
 @pytest.mark.parametrize(
-    ("decision", "told", "sent"),
+    ("decision", "message", "sent"),
     [
         ("approve", "Done: the invitation was sent to team@example.org, 60 minutes", 1),
         (
@@ -297,7 +297,7 @@ class TestBatch:
     ],
     ids=["approved", "edited", "rejected"],
 )
-def test_assistant_sends_only_what_was_approved(decision: Any, told: str, sent: int) -> None:
+def test_assistant_sends_only_what_was_approved(decision: Any, message: str, sent: int) -> None:
     runner = opened("assistant.py")
     first = runner.invoke(INPUTS["assistant"], thread_id="t")
     (request,) = first.pending
@@ -305,7 +305,7 @@ def test_assistant_sends_only_what_was_approved(decision: Any, told: str, sent: 
     before = len(letters())
     runner.answer("t", request.id, decision, step=request.step, actor="ann")
     result = runner.invoke(thread_id="t")
-    assert told in result.output()
+    assert message in result.output()
     assert len(letters()) - before == sent
     asked = sum(line.calls for line in runner.cost_report("t"))
     assert asked == 3  # what the model said before the question was not asked again

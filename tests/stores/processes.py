@@ -38,13 +38,13 @@ def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
         started.communicate()
 
 
-def heard(started: subprocess.Popen[str]) -> str:
+def read_line(started: subprocess.Popen[str]) -> str:
     """The next line it says."""
     assert started.stdout is not None
     return started.stdout.readline().strip()
 
 
-def tell(started: subprocess.Popen[str], line: str = "go") -> None:
+def write_line(started: subprocess.Popen[str], line: str = "go") -> None:
     """Say a line to it."""
     assert started.stdin is not None
     started.stdin.write(f"{line}\n")

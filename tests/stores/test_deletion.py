@@ -200,15 +200,15 @@ class TestManyOfAFilesStore:
         gone, stays = ended(files, "gone"), ended(files, "stays")
         for writer in (gone, stays):
             files.acquire(writer.thread_id, writer.lease, NOW)
-        told: dict[str, object] = {}
+        outcomes: dict[str, object] = {}
 
         commits = {writer.thread_id: writer.commit_of({"messages": "late"}) for writer in (gone, stays)}
 
         def write(writer: Writer) -> None:
             try:
-                told[writer.thread_id] = files.commit(writer.thread_id, commits[writer.thread_id])
+                outcomes[writer.thread_id] = files.commit(writer.thread_id, commits[writer.thread_id])
             except UnknownThread as error:
-                told[writer.thread_id] = error
+                outcomes[writer.thread_id] = error
 
         late = [Thread(target=write, args=(writer,)) for writer in (gone, stays)]
 
@@ -223,8 +223,8 @@ class TestManyOfAFilesStore:
         files.delete(deletion(files, "gone", force=True))
         for thread in late:
             thread.join(60)
-        assert isinstance(told["gone"], UnknownThread)
-        assert told["stays"] is None
+        assert isinstance(outcomes["gone"], UnknownThread)
+        assert outcomes["stays"] is None
         assert names(files) == {"stays"}
         assert [record.update for record in files.records("stays", 0, 9)][-1] == "late"
 

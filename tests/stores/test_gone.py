@@ -60,9 +60,9 @@ def test_a_file_that_was_deleted_is_told_and_the_next_run_writes_it_again(
         part.unlink()
     if gone == ".":
         path.parent.rmdir()
-    with pytest.raises(StoreUnusable, match="no longer exists") as told:
+    with pytest.raises(StoreUnusable, match="no longer exists") as error:
         store.pause_request("a")
-    assert "written again" in told.value.hint
+    assert "written again" in error.value.hint
     run(store, "b")
     check(path, "a", "b")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -280,16 +280,16 @@ class TestWords:
     def test_of_no_server_and_no_database(self, postgres: Postgres) -> None:
         with closing(socket.create_server(("127.0.0.1", 0))) as taken:
             port = taken.getsockname()[1]
-        told = self.refusal(f"postgresql://127.0.0.1:{port}/db")
-        assert "can't be reached: Connection refused (check that it runs" in told
+        refusal = self.refusal(f"postgresql://127.0.0.1:{port}/db")
+        assert "can't be reached: Connection refused (check that it runs" in refusal
         assert "can't be reached: server closed the connection unexpectedly" in self.refusal(self.deaf())
         assert '"nowhere" does not exist' in self.refusal(postgres.url("nowhere"))
 
     def test_of_a_wrong_password_which_is_never_quoted(self, postgres: Postgres) -> None:
         postgres.login("ann")
-        told = self.refusal(postgres.url(user="ann", password="s3cret word"))
-        assert "does not take the password of user 'ann'" in told
-        assert "s3cret" not in told
+        refusal = self.refusal(postgres.url(user="ann", password="s3cret word"))
+        assert "does not take the password of user 'ann'" in refusal
+        assert "s3cret" not in refusal
         assert "does not take the password" in self.refusal(postgres.url(user="ann"))
 
     def test_a_command_that_is_suggested_names_the_store_without_its_password(
@@ -300,14 +300,14 @@ class TestWords:
             db.execute(b"ALTER ROLE sue SUPERUSER")
         where = postgres.url(user="sue", password=PASSWORD, schema=url.rpartition("=")[2])
         graph = ("run", str(SAMPLES / "review.py"), "--input", "task=Hills", "--thread", "t")
-        told = app.expect(3, *graph, "--headless", "--store", where)
-        assert f"--store 'postgresql://sue@127.0.0.1:{postgres.port}/" in told.out
-        assert "correct" not in told.out + told.err
+        result = app.expect(3, *graph, "--headless", "--store", where)
+        assert f"--store 'postgresql://sue@127.0.0.1:{postgres.port}/" in result.out
+        assert "correct" not in result.out + result.err
 
     def test_of_a_user_who_may_not_make_tables(self, postgres: Postgres) -> None:
         postgres.login("ann")
-        told = self.refusal(postgres.url(user="ann", password=PASSWORD, schema="anns"))
-        assert "user 'ann' may not do that" in told
+        refusal = self.refusal(postgres.url(user="ann", password=PASSWORD, schema="anns"))
+        assert "user 'ann' may not do that" in refusal
 
     def test_of_tables_of_a_newer_version(self, postgres: Postgres, url: str) -> None:
         PostgresCheckpointer(url).close()
@@ -321,9 +321,9 @@ class TestWords:
         assert "encoded as LATIN1" in self.refusal(postgres.url("old"))
 
     def test_of_a_url_that_can_not_be_read(self) -> None:
-        told = self.refusal("postgresql://ann:s3cret@host/db?nonsense=1")
-        assert "can't be read" in told
-        assert "s3cret" not in told
+        refusal = self.refusal("postgresql://ann:s3cret@host/db?nonsense=1")
+        assert "can't be read" in refusal
+        assert "s3cret" not in refusal
         assert "can't be the schema" in self.refusal("postgresql://host/db?schema=A;drop")
 
     def test_of_a_store_that_was_closed(self, store: PostgresCheckpointer) -> None:
@@ -520,21 +520,21 @@ class TestNews:
     def test_who_looks_at_a_thread_is_woken_by_its_family_and_by_no_other(
         self, store: PostgresCheckpointer, url: str
     ) -> None:
-        told: list[str] = []
-        store.subscribe(lambda: told.append("t"), "t")
-        store.subscribe(lambda: told.append("all"))
+        woken: list[str] = []
+        store.subscribe(lambda: woken.append("t"), "t")
+        store.subscribe(lambda: woken.append("all"))
         until(lambda: store.changes() is not None)
         with closing(PostgresCheckpointer(url)) as other:
             for name in ("a", "b"):  # with the second one all is told that the first one brought about
                 before = store.changes(name)
                 Writer(other, name)
                 until(lambda name=name, before=before: store.changes(name) != before)
-            told.clear()
+            woken.clear()
             Writer(other, "c").step()
-            until(lambda: "all" in told)
-            assert "t" not in told
+            until(lambda: "all" in woken)
+            assert "t" not in woken
             Writer(other, "t/team#1").step()
-            until(lambda: "t" in told)
+            until(lambda: "t" in woken)
 
     def test_a_thread_inside_another_counts_as_news_of_it(self, store: PostgresCheckpointer) -> None:
         until(lambda: store.changes() is not None)
@@ -564,9 +564,9 @@ class TestNews:
         runner = line(store, say("x"))
         runner.invoke({}, thread_id="t")
         until(lambda: store.changes() is not None)
-        told: list[Event] = []
+        events: list[Event] = []
         watcher = Watcher(
-            Session.open(runner.graph, store, "t"), store, tell=told.append, together=nullcontext(),
+            Session.open(runner.graph, store, "t"), store, tell=events.append, together=nullcontext(),
             resync=lambda: None, busy=lambda: False, inside=lambda: False,
         )  # fmt: skip
         asked: list[str] = []
@@ -580,7 +580,7 @@ class TestNews:
         # What this process wrote itself may still be told to it.
         until(lambda: (asked.clear(), watcher.look(), not asked)[-1])
         runner.update_state("t", {"log": "y"})
-        until(lambda: (watcher.look(), bool(told))[-1])
+        until(lambda: (watcher.look(), bool(events))[-1])
 
 
 class TestTables:

@@ -51,15 +51,15 @@ def sql(postgres: Postgres, url: str, *statements: str) -> None:
 
 
 def test_of_a_server_all_is_said_that_can_be_wrong(url: str) -> None:
-    told = list(checks.checks(url))
-    assert {check.subject for check in told} == {
+    findings = list(checks.checks(url))
+    assert {check.subject for check in findings} == {
         "server", "login", "connection", "clock", "disk", "connections", "room", "tables", "rights", "roles",
         "workers",
     }  # fmt: skip
     # The tests' server waits for no disk.
     assert wrong(url).keys() == {"disk"}
-    assert [check.value.split()[0] for check in told if not check.ok] == ["fsync", "full_page_writes"]
-    assert all(check.hint for check in told if not check.ok)
+    assert [check.value.split()[0] for check in findings if not check.ok] == ["fsync", "full_page_writes"]
+    assert all(check.hint for check in findings if not check.ok)
 
 
 def test_to_look_makes_no_tables(postgres: Postgres, postgres_url: str, app: App) -> None:

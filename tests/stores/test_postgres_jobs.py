@@ -244,7 +244,7 @@ def reap(store: PostgresCheckpointer, outage: float = 0.0) -> list[tuple[str, st
     return store.jobs().reap(silence=3.0, gone=1.0, outage=outage)
 
 
-def heard(store: PostgresCheckpointer, seconds: float) -> None:
+def set_last_heartbeat(store: PostgresCheckpointer, seconds: float) -> None:
     """Worker 1 was heard of so long ago."""
     store._server.rows(
         "UPDATE procrastinate_workers SET last_heartbeat = now() - make_interval(secs => ?)", (seconds,)
@@ -267,7 +267,7 @@ class TestDeadWorkers:
     def test_one_of_many_who_look_queues_their_jobs_again(self, store: PostgresCheckpointer) -> None:
         assert reap(store) == []
         assert [worker.id for worker in store.jobs().workers()] == [1]
-        heard(store, 4.0)
+        set_last_heartbeat(store, 4.0)
         found: list[tuple[str, str]] = []
         looks = [threading.Thread(target=lambda: found.extend(reap(store))) for _ in range(4)]
         for look in looks:
@@ -289,7 +289,7 @@ class TestDeadWorkers:
         other = msgspec.structs.replace(store.new_lease(store.now()), pid=2)
         store.jobs().register(2, other, [HandedGraph("g", "d")], 4, stopping=False)
         store._server.rows(TAKE.format(2))
-        heard(store, 4.0)
+        set_last_heartbeat(store, 4.0)
         key = store._server.rows("SELECT key FROM thread WHERE id = 't'")[0][0]
         locked = {
             "its cursor": f"SELECT FROM cursor WHERE thread = {key} FOR UPDATE",
@@ -306,7 +306,7 @@ class TestDeadWorkers:
     @pytest.mark.parametrize("status", ["running", "waiting"], ids=["running", "before its first commit"])
     def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer, status: str) -> None:
         store._server.rows("UPDATE cursor SET status = ?", (status,))
-        heard(store, 4.0)
+        set_last_heartbeat(store, 4.0)
         dead = store.lease("t")
         reap(store)
         # The process lives, as one does that was stopped for a while.
@@ -322,20 +322,20 @@ class TestDeadWorkers:
     def test_one_whose_connection_has_ended_is_dead_sooner(
         self, store: PostgresCheckpointer, postgres_url: str
     ) -> None:
-        heard(store, 1.5)
+        set_last_heartbeat(store, 1.5)
         assert reap(store) == []
         with closing(PostgresCheckpointer(postgres_url)) as other:
             other.jobs().register(1, other.new_lease(0), [], 4, stopping=False)
-        heard(store, 0.5)
+        set_last_heartbeat(store, 0.5)
         assert reap(store) == []
-        heard(store, 1.5)
+        set_last_heartbeat(store, 1.5)
         until(lambda: reap(store), "its connection has ended")
         assert store.jobs().workers() == []
 
     def test_nobody_is_dead_as_long_as_the_server_has_only_just_come_back(
         self, store: PostgresCheckpointer
     ) -> None:
-        heard(store, 4.0)
+        set_last_heartbeat(store, 4.0)
         assert reap(store, outage=1e7) == []
         assert reap(store) != []
 

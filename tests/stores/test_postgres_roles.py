@@ -35,8 +35,8 @@ LOGINS = {"vera": "hitl_viewer", "rita": "hitl_reviewer", "walt": "hitl_worker",
 def schema(postgres_url: str, postgres: Postgres, app: App) -> str:
     """A store with a thread, roles and a login of each."""
     for _ in range(2):
-        told = app.expect(0, "store", "init", "--roles", "--store", postgres_url).out
-        assert told.startswith("the tables are there, the roles too")
+        output = app.expect(0, "store", "init", "--roles", "--store", postgres_url).out
+        assert output.startswith("the tables are there, the roles too")
     with closing(PostgresCheckpointer(postgres_url)) as store:
         writer = Writer(store)
         writer.step({"n": 1}, ledger=(entry(writer.cursor),))
@@ -218,15 +218,15 @@ class TestGatesThatNameLogins:
     ) -> None:
         self.asked(postgres, schema)[1].close()
         runner, store = self.asked(postgres, schema, "rita")
-        told: list[Event] = []
+        events: list[Event] = []
         session = runner.open("g")
-        session.sink = told.append
+        session.sink = events.append
         waits = session.cursor.pending[0]
         with session.writing():
             answer(session, Answer(waits.id, "yes", waits.step, "olga"))
         entry = store.ledger("g")[-1]
         assert (entry.kind, entry.actor, entry.login) == ("answer", "olga", "rita")
-        assert [event.entry.login for event in told if isinstance(event, LedgerWritten)] == ["rita"]
+        assert [event.entry.login for event in events if isinstance(event, LedgerWritten)] == ["rita"]
         assert identity(entry.actor, entry.login) == "olga (login rita)"
         assert runner.verify("g", strict=True).mismatches == ()
         store.close()

@@ -41,14 +41,14 @@ class Encrypted(NamedTuple):
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """A key, and a certificate of 127.0.0.1 that it signed itself."""
-    key, told = folder / f"{name}.key", folder / f"{name}.crt"
+    key, cert = folder / f"{name}.key", folder / f"{name}.crt"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
          "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", key, "-out", told],
+         "-keyout", key, "-out", cert],
         check=True, capture_output=True,
     )  # fmt: skip
-    return key, told
+    return key, cert
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +90,8 @@ def test_a_server_that_shows_another_certificate_is_refused_in_words(tls: Encryp
             refused()
         assert PASSWORD not in str(caught.value)
         assert "sslrootcert" in caught.value.hint
-    (told,) = checks.checks(where)
-    assert ("can't be trusted" in told.value, told.ok) == (True, False)
+    (finding,) = checks.checks(where)
+    assert ("can't be trusted" in finding.value, finding.ok) == (True, False)
 
 
 def test_a_certificate_of_another_name_is_refused_in_words(tls: Encrypted) -> None:

@@ -61,13 +61,13 @@ def test_a_decision_that_was_acknowledged_is_on_the_disk_and_the_store_is_whole_
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_with_steps_every_step_that_was_told_is_on_the_disk(tmp_path: Path, kind: str) -> None:
-    told = [
+    heads = [
         (moment, head)
         for moment, _, _, head in cut_at_each_moment(tmp_path, kind, "steps")
         if moment.startswith("step")
     ]
-    assert told == [(f"step {head}", head) for _, head in told]
-    assert len(told) == 2
+    assert heads == [(f"step {head}", head) for _, head in heads]
+    assert len(heads) == 2
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])

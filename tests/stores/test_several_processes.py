@@ -15,7 +15,7 @@ import pytest
 from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores import Checkpointer, open_store
 from tests.stores.log_writer import NOW, Writer
-from tests.stores.processes import heard, process, tell
+from tests.stores.processes import process, read_line, write_line
 from tests.support.spec import spec
 from tests.support.workers import until
 
@@ -89,7 +89,7 @@ def test_a_writer_killed_at_any_moment_leaves_whole_commits_only(shared: Checkpo
         if killed >= 8 and head > 8:
             break
         with process(WRITING, writes_to) as started:
-            assert heard(started) == "open"
+            assert read_line(started) == "open"
             time.sleep(moments.uniform(0, 0.25))
             started.send_signal(signal.SIGKILL)
             started.wait()
@@ -118,10 +118,10 @@ except HitlError as error:
 def test_of_two_processes_on_one_version_one_wins(shared: Checkpointer, url: str) -> None:
     Writer(shared).step()
     with process(RACING, url, "a") as a, process(RACING, url, "b") as b:
-        assert (heard(a), heard(b)) == ("ready", "ready")
-        tell(a)
-        tell(b)
-        outcomes = [heard(a), heard(b)]
+        assert (read_line(a), read_line(b)) == ("ready", "ready")
+        write_line(a)
+        write_line(b)
+        outcomes = [read_line(a), read_line(b)]
     assert sorted(outcomes) == ["StaleWriter", "won"]
     winner = "ab"[outcomes.index("won")]
     assert [record.update for record in shared.records("t", 1, 9)] == [winner]
@@ -138,7 +138,7 @@ def test_a_thread_of_a_dead_process_is_taken_over_and_of_a_living_one_not(
     shared: Checkpointer, url: str
 ) -> None:
     with process(HOLDING, url) as holder:
-        assert heard(holder) == "held"
+        assert read_line(holder) == "held"
         with pytest.raises(ThreadBusy, match=f"process {holder.pid}"):
             shared.acquire("t", shared.new_lease(NOW), NOW)
         (row,) = shared.threads()
@@ -169,10 +169,10 @@ except HitlError as error:
 def test_many_processes_may_make_one_store_and_one_thread_at_once(url: str) -> None:
     with process(CREATING, url, 0) as a, process(CREATING, url, 1) as b, process(CREATING, url, 2) as c:
         everyone = (a, b, c)
-        assert [heard(one) for one in everyone] == ["ready"] * 3
+        assert [read_line(one) for one in everyone] == ["ready"] * 3
         for one in everyone:
-            tell(one)
-        assert sorted(heard(one) for one in everyone) == ["ThreadBusy", "ThreadBusy", "made"]
+            write_line(one)
+        assert sorted(read_line(one) for one in everyone) == ["ThreadBusy", "ThreadBusy", "made"]
     threads = open_store(url)
     assert threads.list_threads() == ["0", "1", "2"]
     threads.close()

@@ -15,7 +15,7 @@ import pytest
 from hitl_tui import open_store
 from hitl_tui.engine.commands import Claim
 from hitl_tui.errors import AnswerRefused
-from tests.stores.processes import heard, tell
+from tests.stores.processes import read_line, write_line
 from tests.stores.reviewing import execute, runner_on
 from tests.support.flows import ledger_of
 from tests.support.places import ROOT
@@ -52,12 +52,12 @@ def both_decide(place: str, people: int) -> dict[str, list[str]]:
     said: dict[str, list[str]] = {"ann": [], "bob": []}
     with reviewer(place, "ann", people) as ann, reviewer(place, "bob", people) as bob:
         for each in (ann, bob):
-            assert heard(each) == "ready"
+            assert read_line(each) == "ready"
         for each in (ann, bob):
-            tell(each)
+            write_line(each)
         for name, each in (("ann", ann), ("bob", bob)):
-            while (told := heard(each)) != "end":
-                said[name].append(told)
+            while (line := read_line(each)) != "end":
+                said[name].append(line)
     return said
 
 
@@ -101,7 +101,7 @@ def test_what_a_killed_process_had_claimed_is_free_at_once(place: str) -> None:
     runner.invoke({}, thread_id="t")
     request = runner.open("t").cursor.pending[0]
     with reviewer(place, "ann", 2, "t") as ann:
-        assert heard(ann) == "claimed"
+        assert read_line(ann) == "claimed"
         with pytest.raises(AnswerRefused, match="ann"):
             runner._execute("t", Claim(request.id, "bob"))
         ann.send_signal(signal.SIGKILL)

@@ -25,7 +25,7 @@ from hitl_tui.stores.lineage import ImportedThread
 from hitl_tui.stores.sqlite import file, schema
 from hitl_tui.stores.sqlite.file import translate
 from tests.stores.log_writer import Writer, entry, info
-from tests.stores.processes import heard, process
+from tests.stores.processes import process, read_line
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -329,11 +329,11 @@ def test_opening_a_store_twice_in_a_process_keeps_others_from_taking_its_log_awa
     Writer(first, "before").step()
     SQLiteCheckpointer(path).close()
     with process("with_it = SQLiteCheckpointer(sys.argv[1]); with_it.close(); say('closed')", path) as other:
-        assert heard(other) == "closed"
+        assert read_line(other) == "closed"
         other.wait()
     Writer(first).step()
     with process("say(SQLiteCheckpointer(sys.argv[1]).list_threads())", path) as other:
-        assert heard(other) == "['before', 't']"
+        assert read_line(other) == "['before', 't']"
     first.close()
 
 

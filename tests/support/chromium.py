@@ -48,7 +48,7 @@ class Tab:
         """A command of the protocol."""
         return await self._browser.call(method, params, self._session)
 
-    def heard(self, method: str, params: dict[str, Any]) -> None:
+    def on_event(self, method: str, params: dict[str, Any]) -> None:
         """An event of the protocol."""
         if method == "Network.requestWillBeSent":
             url = params["request"]["url"]
@@ -176,15 +176,15 @@ class Chromium:
     async def listen(self) -> None:
         """Take what the browser tells."""
         async for message in self._socket:
-            told = json.loads(message.data)
-            if "id" in told:
-                answer = self._answers.pop(told["id"])
-                if "error" in told:
-                    answer.set_exception(RuntimeError(told["error"]["message"]))
+            reply = json.loads(message.data)
+            if "id" in reply:
+                answer = self._answers.pop(reply["id"])
+                if "error" in reply:
+                    answer.set_exception(RuntimeError(reply["error"]["message"]))
                 else:
-                    answer.set_result(told["result"])
-            elif (tab := self._tabs.get(told.get("sessionId", ""))) is not None:
-                tab.heard(told["method"], told["params"])
+                    answer.set_result(reply["result"])
+            elif (tab := self._tabs.get(reply.get("sessionId", ""))) is not None:
+                tab.on_event(reply["method"], reply["params"])
             self.news.set()
 
     async def tab(

@@ -241,13 +241,13 @@ class Fleet:
         elif number == self._ahead:
             environment["PYTHONPATH"] = f"{self._folder / 'ahead'}{os.pathsep}{ROOT}"
         with (self._folder / f"worker{number}.log").open("ab") as log:
-            self._running[number] = begun = subprocess.Popen(
+            self._running[number] = process = subprocess.Popen(
                 [*words, "worker", "--graph", SPEC, "--store", url, "--concurrency", "4"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=ROOT,
             )  # fmt: skip
-        self.counts["workers begun"] += 1
+        self.counts["workers started"] += 1
         if number == self._ahead:
-            self.ahead.append(begun.pid)
+            self.ahead.append(process.pid)
 
     def start_all(self) -> None:
         """Start all workers."""
@@ -310,9 +310,9 @@ class Fleet:
 
     @contextmanager
     def _is_away(self, pid: int) -> Iterator[None]:
-        begun = datetime.now(UTC)
+        since = datetime.now(UTC)
         yield
-        self.away.append((pid, begun, datetime.now(UTC)))
+        self.away.append((pid, since, datetime.now(UTC)))
 
     def restart(self, mode: str) -> None:
         """Restart the server."""
@@ -408,21 +408,21 @@ class Fleet:
 
     def wrong(self, names: list[str]) -> list[str]:
         """What is not as it has to be, in words; nothing where all is."""
-        told = [words for name in names for words in self._wrong_with(name)]
+        faults = [words for name in names for words in self._wrong_with(name)]
         answered = Counter(
             (name, entry.request_id, entry.actor)
             for name in names
             for entry in self.store.ledger(name)
             if entry.kind == "answer"
         )
-        told += [f"lost: the decision {decision}" for decision in self.decided if decision not in answered]
+        faults += [f"lost: the decision {decision}" for decision in self.decided if decision not in answered]
         twice = [request for request, number in answered.items() if number > 1]
-        told += [f"applied twice: {request}" for request in twice]
+        faults += [f"applied twice: {request}" for request in twice]
         self.counts["decisions"] = sum(answered.values())
         self.counts["commits an hour ahead"] = int(
             self.asked(f"SELECT count(*) FROM fleet_audit WHERE pid = ANY(ARRAY{self.ahead}::bigint[])")[0][0]
         )
-        return [*told, *self._two_writers()]
+        return [*faults, *self._two_writers()]
 
     def _wrong_with(self, name: str) -> Iterator[str]:
         cursor, values = self.store.cursor(name), self.runner.get_state(name)
@@ -489,7 +489,7 @@ class Fleet:
         return Stood(
             (committed - died).total_seconds(),
             sum(pid in self.ended and died < self.ended[pid] < committed for _, pid, _ in moves if pid),
-            any(died < begun < committed for begun in self.restarts),
+            any(died < restarted < committed for restarted in self.restarts),
             self._alone(died, committed),
             ", ".join(story),
         )
@@ -520,8 +520,8 @@ def _processor(pid: int) -> float:
 
 
 def _children(pid: int) -> list[int]:
-    told = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
-    return [int(child) for children in told for child in children.split()]
+    texts = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for children in texts for child in children.split()]
 
 
 def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill_every: float = 1.0) -> None:
@@ -531,9 +531,9 @@ def storm(fleet: Fleet, names: list[str], seconds: float, *, frozen: float, kill
         seconds: after which it stops, and all that is left is waited for.
         frozen: for how long a worker is stopped.
     """
-    begun, turn = time.monotonic(), 0
+    started, turn = time.monotonic(), 0
     others: list[threading.Thread] = []
-    while fleet.done() < len(names) and time.monotonic() - begun < seconds:
+    while fleet.done() < len(names) and time.monotonic() - started < seconds:
         turn += 1
         time.sleep(kill_every)
         fleet.begin_again()

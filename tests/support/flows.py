@@ -120,7 +120,7 @@ class Desk:
         with self.session.writing():
             return execute(self.session, command)
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
 

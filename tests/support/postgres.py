@@ -209,14 +209,14 @@ class Postgres:
 
     def _do(self, program: str, *arguments: str | Path) -> None:
         # What it prints goes to a file: a server that was started keeps what it was given open.
-        with (self.folder / "told").open("a+") as told:
+        with (self.folder / "output").open("a+") as output:
             done = subprocess.run(
-                [self._programs / program, *arguments], user=self._user, stdout=told, stderr=told, cwd="/",
-                env=_environment(), check=False, stdin=subprocess.DEVNULL,
+                [self._programs / program, *arguments], user=self._user, stdout=output, stderr=output,
+                cwd="/", env=_environment(), check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             if done.returncode:
-                told.seek(0)
-                raise RuntimeError(f"{program}: {told.read()}")
+                output.seek(0)
+                raise RuntimeError(f"{program}: {output.read()}")
 
 
 def _environment() -> dict[str, str]:

@@ -31,7 +31,7 @@ class Watcher:
     async def open(cls, driver: Driver) -> Watcher:
         return cls(driver, open_view(await driver.snapshot()))
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [stamped.event for stamped in self.seen if isinstance(stamped.event, kind)]
 
     async def look(self) -> RunView:
@@ -62,9 +62,9 @@ class Watcher:
     async def _ended(self, command: Callable[[], Awaitable[None]]) -> RunView:
         await self.driver.snapshot()  # an earlier run has told its end by then
         await self.look()
-        ends = len(self.told(RunEnded))
+        ends = len(self.events_of(RunEnded))
         await command()
-        return await self.until(lambda _: len(self.told(RunEnded)) > ends)
+        return await self.until(lambda _: len(self.events_of(RunEnded)) > ends)
 
     async def check(self) -> RunView:
         """What was folded is what a fresh snapshot shows, and no number is missing."""

@@ -51,8 +51,8 @@ class WorkerProcess:
     def wait_for(self, words: str, times: int = 1) -> str:
         """Wait until it has said something so often; the newest line that does."""
         with self._news:
-            told = self._news.wait_for(lambda: self._count(words) >= times, PATIENCE)
-            assert told, f"never said {words!r}: {self.said}"
+            is_printed = self._news.wait_for(lambda: self._count(words) >= times, PATIENCE)
+            assert is_printed, f"never said {words!r}: {self.said}"
             return next(line for line in reversed(self.said) if words in line)
 
     def _count(self, words: str) -> int:

@@ -55,10 +55,10 @@ def patiently(true: Callable[[], bool]) -> bool:
     return true()
 
 
-class Heard:
-    """A way that keeps what it was told."""
+class RecordingNotifier:
+    """A notifier that keeps the texts it was given."""
 
-    name = "heard"
+    name = "recording"
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -73,7 +73,7 @@ class Person:
     def __init__(self, tmp_path: Path, name: str = "ann") -> None:
         self.path, self.name = tmp_path / "notices.db", name
         self.store: Checkpointer = MemoryCheckpointer()
-        self.heard = Heard()
+        self.notifier = RecordingNotifier()
         self.failures: list[HitlError] = []
         self.counts: list[int] = []
 
@@ -81,7 +81,7 @@ class Person:
         return Watch(
             self.store,
             SentNotices(self.path, f"store\n{self.name}"),
-            notifiers or (self.heard,),
+            notifiers or (self.notifier,),
             person=self.name,
             before=HOUR,
             encode=lambda notice: json.dumps({"thread": notice.thread}).encode(),
@@ -118,7 +118,7 @@ class TestWhatIsTold:
         publishing(ann.store).invoke(thread_id="press-q3")
         assert [notice.happening for notice in look(watch)] == ["waits"]
         assert look(watch) == []
-        assert ann.heard.texts == ["press-q3 waits: Publish it?"]
+        assert ann.notifier.texts == ["press-q3 waits: Publish it?"]
         assert ann.counts == [0, 1]
 
     def test_again_once_it_was_handed_over_to_the_person(self, ann: Person) -> None:
@@ -152,7 +152,7 @@ class TestWhatIsTold:
         one, other = ann.watch(), ann.watch()
         assert len(look(one)) == 1
         assert look(other) == look(ann.watch()) == []
-        assert len(ann.heard.texts) == 1
+        assert len(ann.notifier.texts) == 1
 
     def test_in_another_way_and_to_another_person_all_the_same(self, ann: Person, tmp_path: Path) -> None:
         publishing(ann.store).invoke(thread_id="t")
@@ -168,7 +168,7 @@ class TestWhatIsTold:
         publishing(ann.store, reviewers=["bob"]).invoke(thread_id="his")
         publishing(ann.store, reviewers=["ann"], risk="high").invoke(thread_id="hers")
         look(ann.watch())
-        assert ann.heard.texts == ["hers waits: high risk, Publish it?"]
+        assert ann.notifier.texts == ["hers waits: high risk, Publish it?"]
 
     def test_by_login_what_a_question_names_logins_for(
         self, tmp_path: Path, postgres: Postgres, postgres_url: str
@@ -183,7 +183,7 @@ class TestWhatIsTold:
             publishing(store, logins=["editors"]).invoke(thread_id="theirs")
             publishing(store, logins=["olga"]).invoke(thread_id="hers")
         schema = postgres_url.rpartition("=")[2]
-        told = {}
+        notices_by_login = {}
         for login in ("rita", "olga"):
             # Both call themselves alike: what counts is as whom the database knows them.
             person = Person(tmp_path, "ann")
@@ -191,8 +191,11 @@ class TestWhatIsTold:
             url = postgres.url(user=login, password=PASSWORD, schema=schema)
             with closing(open_store(url, create=False)) as person.store:
                 person.watch().look()
-            told[login] = person.heard.texts
-        assert told == {"rita": ["theirs waits: Publish it?"], "olga": ["hers waits: Publish it?"]}
+            notices_by_login[login] = person.notifier.texts
+        assert notices_by_login == {
+            "rita": ["theirs waits: Publish it?"],
+            "olga": ["hers waits: Publish it?"],
+        }
 
     def test_where_a_login_has_voted_it_is_not_asked_again_under_another_name(self) -> None:
         vote = Vote("bob", "approve", 1, login="rita")
@@ -207,15 +210,15 @@ class TestWhatIsTold:
 
     def test_at_once_where_the_store_says_that_somebody_wrote(self, ann: Person, postgres_url: str) -> None:
         with closing(open_store(postgres_url)) as ann.store, closing(open_store(postgres_url)) as other:
-            heard = threading.Event()
-            ann.heard.send = lambda text, document: heard.set()  # type: ignore[method-assign]
+            is_sent = threading.Event()
+            ann.notifier.send = lambda text, document: is_sent.set()  # type: ignore[method-assign]
             watch = ann.watch()
             running = threading.Thread(target=watch.run, args=(3600.0,))
             running.start()
             try:
                 assert patiently(lambda: ann.store.changes() is not None)
                 publishing(other).invoke(thread_id="t")
-                assert heard.wait(60)
+                assert is_sent.wait(60)
             finally:
                 watch.stop()
                 running.join(60)
@@ -225,13 +228,13 @@ class TestWhatIsTold:
         publishing(ann.store, deadline=1800, on_timeout="approve").invoke(thread_id="soon")
         publishing(ann.store, deadline=180_000, on_timeout="approve").invoke(thread_id="later")
         watch = ann.watch()
-        told = look(watch)
-        assert sorted((notice.thread, notice.happening) for notice in told) == [
+        notices = look(watch)
+        assert sorted((notice.thread, notice.happening) for notice in notices) == [
             ("later", "waits"),
             ("soon", "deadline"),
             ("soon", "waits"),
         ]
-        assert any("(expires in 29m" in text or "(expires in 30m" in text for text in ann.heard.texts)
+        assert any("(expires in 29m" in text or "(expires in 30m" in text for text in ann.notifier.texts)
         assert look(watch) == []
         assert watch._again is not None
 
@@ -245,7 +248,7 @@ class TestWhatIsTold:
         answer(runner, "theirs", "bob")
         (ended,) = look(watch)
         assert (ended.happening, ended.thread) == ("ended", "mine")
-        assert ann.heard.texts[-1].startswith("mine: done, after publish ")
+        assert ann.notifier.texts[-1].startswith("mine: done, after publish ")
         assert look(watch) == []
 
     def test_what_was_on_screen_before_one_went_elsewhere_is_seen(self, ann: Person) -> None:
@@ -285,7 +288,7 @@ class TestWhatIsTold:
         runner.invoke(thread_id="open")
         runner.invoke(thread_id="new")
         look(watch)
-        assert ann.heard.texts == ["new waits: Publish it?"]
+        assert ann.notifier.texts == ["new waits: Publish it?"]
 
     def test_a_store_that_has_not_changed_is_not_read(
         self, ann: Person, tmp_path: Path, stack: ExitStack
@@ -360,13 +363,13 @@ class TestCommand:
     )
     def test_its_failure_is_told_once(self, ann: Person, command: list[str], why: str) -> None:
         runner = publishing(ann.store)
-        watch = ann.watch(CommandHook(command), ann.heard)
+        watch = ann.watch(CommandHook(command), ann.notifier)
         for thread in ("a", "b"):
             runner.invoke(thread_id=thread)
             look(watch)
         assert len(ann.failures) == 1
         assert why in ann.failures[0].message
-        assert len(ann.heard.texts) == 2
+        assert len(ann.notifier.texts) == 2
 
     def test_one_that_takes_too_long_is_ended(self) -> None:
         with pytest.raises(NotificationFailed, match=r"longer than 0\.2 s"):
@@ -414,6 +417,6 @@ class TestServices:
         look(ann.watch(Services([f"{url}/refuse"])))
         (failure,) = ann.failures
         assert "s3cret" not in str(failure) + repr(failure.__context__)
-        with pytest.raises(UsageError, match="does not know URL 1") as told:
+        with pytest.raises(UsageError, match="does not know URL 1") as error:
             Services(["nosuch://user:s3cret@x"])
-        assert "s3cret" not in str(told.value)
+        assert "s3cret" not in str(error.value)

@@ -22,8 +22,9 @@ from tests.ui.harness import Screen, live
 
 def drafts(messages: Any) -> str:
     """A draft that shows what the model was told and how much it remembers."""
-    told = next((one["content"] for one in messages if one["role"] == "system"), "nothing")
-    return f"A draft after {sum(one['role'] == 'user' for one in messages)} prompts, told: {told}"
+    instructions = next((one["content"] for one in messages if one["role"] == "system"), "nothing")
+    prompts = sum(one["role"] == "user" for one in messages)
+    return f"A draft after {prompts} prompts, instructions: {instructions}"
 
 
 def graph(store: Checkpointer, model: Any = drafts, **options: Any) -> GraphRunner:
@@ -122,10 +123,10 @@ async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_comp
         await it.shows("The fork will run: first, second.")
         assert "change this thread" not in it.text()
         await it.press("tab", "tab", "ctrl+k", *"Be brief.", "escape", "f")
-        await it.shows("t-b", "told: Be brief.")
+        await it.shows("t-b", "instructions: Be brief.")
         await it.shows("= compares it with t")
         await it.press("=")
-        await it.shows("t @ 2", "t-b @ 1", "told: Be clear.", "told: Be brief.")
+        await it.shows("t @ 2", "t-b @ 1", "instructions: Be clear.", "instructions: Be brief.")
         await it.press("escape", "[")
         await it.shows("then, by anna: writer:", "Be brief.")
         assert store.ledger("t") == [one for one in store.ledger("t") if one.kind != "agent"]
@@ -147,7 +148,7 @@ async def test_a_step_is_made_again_by_another_model(
         await it.press("escape", "f")
         await it.shows("t-b", "= compares it with t")
         await it.press("=")
-        await it.shows("t @ 1", "t-b @ 1", "told: Be clear.")
+        await it.shows("t @ 1", "t-b @ 1", "instructions: Be clear.")
         made = store.checkpoint("t-b", 1)
         assert made is not None
         assert [(use.agent, use.provider, use.model) for use in made.uses] == [("writer", "demo", "advisor")]

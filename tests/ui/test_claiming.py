@@ -133,10 +133,10 @@ async def test_a_terminal_that_goes_without_its_signal_ends_the_app(monkeypatch:
     monkeypatch.setattr("hitl_tui.ui.app._HANG_UP_SECONDS", 0.01)
     monkeypatch.setattr("hitl_tui.ui.app.let_go_of_a_lost_terminal", lambda: None)
     async with card(reviewed) as (it, _):
-        told: list[int] = []
-        monkeypatch.setattr(it.app, "on_stop_signal", told.append)
+        codes: list[int] = []
+        monkeypatch.setattr(it.app, "on_stop_signal", codes.append)
         it.app.terminal_lost()
-        await it.until(lambda: told == [signal.SIGHUP], "the end")
+        await it.until(lambda: codes == [signal.SIGHUP], "the end")
 
 
 @pytest.mark.slow

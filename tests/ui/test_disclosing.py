@@ -90,12 +90,12 @@ def test_the_contract_of_the_node_is_a_page() -> None:
         terminal.press("i")
         terminal.wait_for("approve: a human must agree first")
         terminal.wait_for("step 3: read")
-        for told in (
+        for line in (
             "may read        reader, summary", "may write       mail",
             "step 3: read    reader, summary", "step 3: wrote   mail",
             "may read        mail", "may write       sent",
         ):  # fmt: skip
-            terminal.wait_for(told)
+            terminal.wait_for(line)
         terminal.press("i")
         terminal.wait_for("Channels at step 3")
         terminal.press("q")

@@ -118,7 +118,7 @@ async def test_a_key_waits_for_a_screen_that_is_being_put_together():
 
 @pytest.mark.slow
 async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_keys():
-    told: list[tuple[bool, bool]] = []
+    states: list[tuple[bool, bool]] = []
     async with desk(at_end=False) as it:
         header = it.run.query_one(HeaderBar)
         show = header.show
@@ -126,15 +126,15 @@ async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_k
         def watched(graph: str, thread: str, line: StatusLine | None) -> None:
             if line is not None and line.word == "WAITING":
                 choices = it.run.query("#card-choices")
-                told.append((bool(choices), bool(choices) and it.app.focused is choices.first()))
+                states.append((bool(choices), bool(choices) and it.app.focused is choices.first()))
             show(graph, thread, line)
 
         header.show = watched  # type: ignore[method-assign]
         await it.press("c")
         it.driver.advance_all()
         await it.shows("Your decision", "WAITING")
-    assert told
-    assert set(told) == {(True, True)}
+    assert states
+    assert set(states) == {(True, True)}
 
 
 @pytest.mark.slow

@@ -33,21 +33,21 @@ def read(it: Screen) -> dict[str, str]:
     row = it.text().splitlines()[-1]
     assert cells(row) <= 80
     entries = [entry.strip(" │") for entry in re.split(r" {2,}|│", row) if entry.strip(" │")]
-    told = dict[str, str]()
+    label_by_key = dict[str, str]()
     labels = {action.label for action in ALL_ACTIONS} | _ELSEWHERE
     for entry in entries:
         label = next((label for label in labels if entry.endswith(f" {label}")), "")
         assert label, f"{entry!r} is no key with a whole label: {row}"
-        told[label] = entry.removesuffix(label).strip()
-    return told
+        label_by_key[label] = entry.removesuffix(label).strip()
+    return label_by_key
 
 
 @pytest.mark.slow
 async def test_each_key_of_each_screen_can_be_read_at_80x24(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(80, 24)) as it:
-        told = read(it)
-        assert {"Open", "Mark", "Filter", "Policy", "Sort", "Claim", "Back"} <= set(told)
-        assert told["Policy"] == "p"
+        label_by_key = read(it)
+        assert {"Open", "Mark", "Filter", "Policy", "Sort", "Claim", "Back"} <= set(label_by_key)
+        assert label_by_key["Policy"] == "p"
         await it.press("space")
         await it.shows("a Decide the 1 marked")
         assert {"Open", "Mark", "Decide the 1 marked", "Back"} <= set(read(it))

@@ -41,8 +41,8 @@ def tape_with(*events: Event) -> tapes.Tape:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(size: tuple[int, int]):
-    told = tape_with(GraphChanged(LONG))
-    async with desk(told, at_end=False, size=size) as it:
+    tape = tape_with(GraphChanged(LONG))
+    async with desk(tape, at_end=False, size=size) as it:
         await it.shows("your turn" if size[0] > 100 else "decide")
         it.driver.advance()
         await it.shows("The graph's file was saved", "R run again")

@@ -209,9 +209,9 @@ async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
         await it.press("c")
         await it.shows("DONE", "in say(state, config)")
         stream = it.run.query_one(StreamPane)
-        told = [plain_text(stream.line(row)) for row in range(4)]
-        assert told[:3] == ["say", "some words", ""]
-        assert told[3].endswith("in say(state, config)")
+        lines = [plain_text(stream.line(row)) for row in range(4)]
+        assert lines[:3] == ["say", "some words", ""]
+        assert lines[3].endswith("in say(state, config)")
 
 
 @pytest.mark.slow

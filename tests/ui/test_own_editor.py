@@ -103,15 +103,15 @@ def test_a_place_for_files_that_takes_none(editor, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_an_app_that_is_told_to_end_ends_the_editor_and_takes_what_was_saved(editor, number: signal.Signals):
-    heard: list[int] = []
-    before = signal.signal(number, lambda number, _: heard.append(number))
+    signals: list[int] = []
+    before = signal.signal(number, lambda number, _: signals.append(number))
     try:
         editor(f'echo saved > "$1"; kill -{int(number)} $PPID; exec sleep 100')
         assert edit_in_editor(DRAFT, ".md") == "saved"
         signal.raise_signal(number)
     finally:
         signal.signal(number, before)
-    assert heard == [number]
+    assert signals == [number]
 
 
 def test_a_second_signal_ends_an_editor_that_stays(editor):

@@ -66,9 +66,9 @@ def test_a_thread_is_recorded_from_the_real_screen_with_its_end_and_its_decision
 def test_a_picture_of_a_thread_fetches_nothing_and_shows_no_private_value(app: App, tmp_path: Path) -> None:
     app.expect(0, "run", "private", "--headless", "--thread", "p")
     path = tmp_path / "p.svg"
-    told = app.expect(0, "export", "p", "--format", "svg", "-o", str(path), "--size", "100x30", "--json")
+    result = app.expect(0, "export", "p", "--format", "svg", "-o", str(path), "--size", "100x30", "--json")
     text = path.read_text(encoding="utf-8")
-    assert told.document["bytes"] == path.stat().st_size
+    assert result.document["bytes"] == path.stat().st_size
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )

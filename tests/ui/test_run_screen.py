@@ -163,8 +163,8 @@ async def test_why_a_node_failed_is_told_twice_and_apart_from_what_the_step_befo
     async with desk(tapes.failed_tape()) as it:
         await it.shows("advisor failed", "the log file")
         assert it.text().count("KeyError: 'verdict'") == 2
-        told = it.text().partition("the log file")[2]
-        assert told.index("step 1  worker") < told.index("latest_draft  overwrite")
+        report = it.text().partition("the log file")[2]
+        assert report.index("step 1  worker") < report.index("latest_draft  overwrite")
 
 
 @pytest.mark.slow

@@ -255,11 +255,11 @@ async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
         await screen.press("space")
         await screen.shows("stop 2 of 5")
 
-        def told() -> bool:
+        def is_at_stop_2() -> bool:
             now = others.read()
             return now is not None and (now.stop, now.going) == (1, False)
 
-        await screen.until(told, "it is told")
+        await screen.until(is_at_stop_2, "the other terminal is at stop 2")
 
 
 @pytest.mark.slow

@@ -196,9 +196,9 @@ def test_in_lines_a_no_says_how_to_run_it_all_the_same_and_is_not_asked_twice(se
         terminal.wait_for("Type yes to confirm")
         terminal.press("no", "enter")
         shown = terminal.wait_until(lambda: terminal.text().count("Command:") == 2, "the next question")
-        told = " ".join(shown.replace("|", "").split())
-        assert "you said no to running its graph" in told
-        assert f"hitl-tui resume t --trust --store {sent.folder / 'sent.db'}" in told
+        text = " ".join(shown.replace("|", "").split())
+        assert "you said no to running its graph" in text
+        assert f"hitl-tui resume t --trust --store {sent.folder / 'sent.db'}" in text
         terminal.press("c", "enter")
         terminal.wait_until(lambda: terminal.text().count("Command:") == 3, "the second refusal")
         assert terminal.text().count("Type yes to confirm") == 1

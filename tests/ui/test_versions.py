@@ -86,6 +86,6 @@ async def test_of_a_paragraph_that_stands_elsewhere_card_and_value_say_that_it_h
         await it.shows("WAITING", "Is it good?", "1 paragraph moved up since step 1")
         pane = it.run.query_one("#value")
         value = it.text().splitlines()[pane.region.y : pane.region.bottom]
-        told = [row[pane.region.x : pane.region.right] for row in value]
-        assert any("↑ moved up" in row for row in told), told
-        assert not any(row.lstrip("│ ").startswith(("+ ", "- ")) for row in told), told
+        rows = [row[pane.region.x : pane.region.right] for row in value]
+        assert any("↑ moved up" in row for row in rows), rows
+        assert not any(row.lstrip("│ ").startswith(("+ ", "- ")) for row in rows), rows

@@ -101,7 +101,7 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
 
 
 @pytest.mark.parametrize(
-    ("keys", "told", "sent"),
+    ("keys", "expected", "sent"),
     [
         (["a"], "sent to ann", ["ann"]),
         (
@@ -116,7 +116,7 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
 )
 @pytest.mark.slow
 async def test_a_call_of_a_tool_waits_and_the_model_hears_what_was_decided(
-    keys: list[str], told: str, sent: list[str]
+    keys: list[str], expected: str, sent: list[str]
 ) -> None:
     did: list[str] = []
 
@@ -135,4 +135,4 @@ async def test_a_call_of_a_tool_waits_and_the_model_hears_what_was_decided(
         assert did == []
         await answer(it, *keys)
         await it.shows("reached the end")
-    assert (runner.get_state("t")["output"], did) == (told, sent)
+    assert (runner.get_state("t")["output"], did) == (expected, sent)

@@ -32,9 +32,9 @@ def test_numbers_stand_where_passages_begin_whatever_was_removed_before(width: i
     quotes = ["stays", "second", "A new"]
     comments = [(at, Comment(quote, "?", "draft", NEW.index(quote))) for at, quote in enumerate(quotes, 1)]
     numbers = numbered_rows(rows, NEW, comments, marked=marked)
-    told = {number: "".join(span.text for span in rows[row]) for row, number in numbers.items()}
-    assert {"1", "2", "3"} == set(told)
-    assert all(quote.split()[0] in told[str(at)] for at, quote in enumerate(quotes, 1))
+    text_by_number = {number: "".join(span.text for span in rows[row]) for row, number in numbers.items()}
+    assert {"1", "2", "3"} == set(text_by_number)
+    assert all(quote.split()[0] in text_by_number[str(at)] for at, quote in enumerate(quotes, 1))
 
 
 def test_comments_that_begin_on_one_row_share_it():
@@ -53,13 +53,13 @@ def test_of_a_large_text_the_line_and_the_character_are_told_at_which_a_passage_
     for revised in (lines, None):
         texts = lines.texts(marked=marked) if revised else value_lines(new, "text")
         places = numbered_lines(new, revised, comments, marked=marked)
-        told = {
+        text_by_number = {
             number: texts[line].replace("\t", "    ")[column:].replace("+}", "")
             for line, there in places.items()
             for column, number in there
         }
-        assert told.keys() == {1, 2, 3, 4}
-        assert all(told[at].startswith(quote.split()[0]) for at, quote in enumerate(quotes, 1))
+        assert text_by_number.keys() == {1, 2, 3, 4}
+        assert all(text_by_number[at].startswith(quote.split()[0]) for at, quote in enumerate(quotes, 1))
 
 
 def test_in_another_version_a_comment_stands_where_its_passage_does_or_nowhere():

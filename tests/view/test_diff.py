@@ -70,8 +70,8 @@ def test_large_texts_have_a_diff(old: list[str], new: list[str]) -> None:
 
 
 def test_a_diff_is_sanitised() -> None:
-    told = [*text_diff("a\x1b", "a\u202e")]
-    assert told == [DiffLine("removed", "a␛"), DiffLine("added", "a⟨U+202E⟩")]
+    lines = [*text_diff("a\x1b", "a\u202e")]
+    assert lines == [DiffLine("removed", "a␛"), DiffLine("added", "a⟨U+202E⟩")]
 
 
 def test_values_that_are_no_texts_differ_in_their_json() -> None:

@@ -65,10 +65,10 @@ def test_each_place_that_shows_a_difference_has_it_by_words_and_no_other_finds_a
 
 def test_two_words_stand_out_in_their_line_in_text_side_by_side_and_in_what_is_copied() -> None:
     (row,) = compare_states({"draft": OLD}, {"draft": NEW})
-    told = "\n".join(diff_text([row]))
-    assert "[-structure-]" in told
-    assert "{+phone book+}" in told
-    assert told.count("An index is a") == 1
+    text = "\n".join(diff_text([row]))
+    assert "[-structure-]" in text
+    assert "{+phone book+}" in text
+    assert text.count("An index is a") == 1
     (pair,) = side_by_side(row)
     assert pair.left is not None
     assert pair.right is not None

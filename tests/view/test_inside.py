@@ -89,16 +89,16 @@ RUNNING = (ev.NodeStarted("scan", 1, 1, T0), begins(0), begins(1), begins(2))
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         (["t", "t/team#1", "t/team#1/desk#2"], "t › team#1 › desk#2"),
         (["t" * 200, child_id("t" * 200, "team#1")], f"{'t' * 59}… › team#1"),
     ],
     ids=["named after those around", "too long for that"],
 )
-def test_the_way_to_a_thread_names_the_nodes_it_runs_for(names: list[str], told: str) -> None:
+def test_the_way_to_a_thread_names_the_nodes_it_runs_for(names: list[str], message: str) -> None:
     owners = [Owner(name, "node") for name in names[:-1]]
-    assert crumbs(names[-1], owners) == told
+    assert crumbs(names[-1], owners) == message
 
 
 def words(lines: Sequence[Line]) -> list[str]:
@@ -277,8 +277,8 @@ async def test_a_real_map_with_a_quorum() -> None:
         ]
         assert "  overwritten by scan[2]" in shown
         assert "  ValueError: they sting" in shown  # its name and attempt stand in the line above
-        told = {one.path: one.text for one in branches_of_step(point, view.inside)}
-        assert told == {
+        text_by_path = {one.path: one.text for one in branches_of_step(point, view.inside)}
+        assert text_by_path == {
             f"scan[{at}]": f"looking at {item}" for at, item in enumerate(("ants", "bees", "crabs"))
         }
         assert branch_lines(point)[0] == "Branches: 2 of 3 done, 1 failed."

@@ -10,8 +10,8 @@ NOW = 1_000_000 * SECOND
 
 
 def worker(number: int, silent_for: int) -> WorkerInfo:
-    heard = NOW - silent_for * SECOND
-    return WorkerInfo(number, "ann", "box", 4711, "ann", 4, (), NOW - 600 * SECOND, heard)
+    last_heartbeat = NOW - silent_for * SECOND
+    return WorkerInfo(number, "ann", "box", 4711, "ann", 4, (), NOW - 600 * SECOND, last_heartbeat)
 
 
 def job(thread: str, number: int) -> WorkerJob:

@@ -33,9 +33,9 @@ def test_a_text_is_read(text: str | bytes, value: object) -> None:
     ],
 )
 def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> None:
-    with pytest.raises(NotJson) as told:
+    with pytest.raises(NotJson) as error:
         read_json(text)
-    assert str(told.value) == said
+    assert str(error.value) == said
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def test_a_term_is_told_alike_in_lines_and_on_a_shell(fields: dict[str, object],
 
 def test_a_status_line_tells_votes_and_deadline_in_the_words_of_the_terms() -> None:
     request = tapes.verdict_request(quorum=2, votes=(Vote("ann", "accept", 0),), deadline=tapes.T0 - 1)
-    told = " ".join(term for term, _ in terms(card_of(request), tapes.T0))
+    text = " ".join(term for term, _ in terms(card_of(request), tapes.T0))
     turn = status(played(pending=(request,)), tapes.T0).turn
     for words in ("1 of 2 votes", "expired"):
-        assert words in told
+        assert words in text
         assert words in turn
 
 

@@ -104,8 +104,8 @@ def test_each_side_has_every_line_of_its_version(old: str, new: str) -> None:
     pairs = [*revision(old, new).pairs]
     for side, text in ((0, old), (1, new)):
         rows = [(pair.left, pair.right)[side] for pair in pairs]
-        told = [said(tuple(p for p in row if p.kind != "note")) for row in rows if row is not None]
-        assert [row for row in told if row.strip()] == [
+        sides = [said(tuple(p for p in row if p.kind != "note")) for row in rows if row is not None]
+        assert [row for row in sides if row.strip()] == [
             line for line in sanitise(text).split("\n") if line.strip()
         ]
 

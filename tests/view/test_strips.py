@@ -43,6 +43,6 @@ def test_a_long_run_is_thinned_to_its_ends_and_what_can_not_be_told_stands_out()
     samples = [Sample(step, step) for step in range(1_000)]
     line = plain_text(strip(samples, 8))
     assert line == "▁▂▃▄▅▆▇█"
-    told = strip([Sample(0, None, "why"), Sample(1, "\x1b[31m")], 8)
-    assert plain_text(told)[0] == "?"
-    assert "\x1b" not in plain_text(told)
+    bars = strip([Sample(0, None, "why"), Sample(1, "\x1b[31m")], 8)
+    assert plain_text(bars)[0] == "?"
+    assert "\x1b" not in plain_text(bars)

@@ -283,11 +283,11 @@ class TestAHuman:
 
 
 def test_a_second_task_begins_without_the_results_of_the_first() -> None:
-    told: list[str] = []
+    prompts: list[str] = []
 
     def evaluate(messages: Any) -> str:
-        told.append(messages[-1]["content"])
-        return "replan: more" if len(told) == 1 else "done"
+        prompts.append(messages[-1]["content"])
+        return "replan: more" if len(prompts) == 1 else "done"
 
     runner = planner_workflow(
         Agent("planner", ScriptedModel(lambda messages: "writer: Write.", pace=0)),
@@ -299,6 +299,6 @@ def test_a_second_task_begins_without_the_results_of_the_first() -> None:
     assert list(first["results"]) == ["text 1", "text 2"]
     second = runner.invoke({"messages": ["Two."]}, thread_id="t")
     assert list(second["results"]) == ["text 3"]
-    assert "text 1" not in told[-1]
+    assert "text 1" not in prompts[-1]
     assert runner.verify("t", strict=True).ok
     assert runner.replay("t").ok

@@ -158,7 +158,7 @@ def test_prompts_replace_any_of_them(build: Build, prompts: dict[str, str], want
 
 @pytest.mark.parametrize("build", [build for build, _, _ in ASKED.values()], ids=ASKED)
 @pytest.mark.parametrize(
-    ("prompts", "told"),
+    ("prompts", "message"),
     [
         ({"nobody": "x"}, "no prompt 'nobody'"),
         ("x", "prompts is"),
@@ -166,8 +166,8 @@ def test_prompts_replace_any_of_them(build: Build, prompts: dict[str, str], want
     ],
     ids=["no such prompt", "a text", "a number for a name"],
 )
-def test_prompts_that_do_not_fit_are_refused_when_built(build: Build, prompts: Any, told: str) -> None:
-    with pytest.raises(GraphInvalid, match=told):
+def test_prompts_that_do_not_fit_are_refused_when_built(build: Build, prompts: Any, message: str) -> None:
+    with pytest.raises(GraphInvalid, match=message):
         build(prompts)
 
 
@@ -213,7 +213,7 @@ def test_what_is_no_agent_is_refused_when_built(bad: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("team", "told"),
+    ("team", "message"),
     [
         ({3: Stub("a", [])}, "is a whole number"),
         ({("a",): Stub("a", [])}, "the name"),
@@ -223,8 +223,8 @@ def test_what_is_no_agent_is_refused_when_built(bad: Any) -> None:
     ],
     ids=["a number", "a tuple", "an empty name", "one name in two cases", "a text for a list"],
 )
-def test_names_that_are_none_are_refused_when_built(team: Any, told: str) -> None:
-    with pytest.raises(GraphInvalid, match=told):
+def test_names_that_are_none_are_refused_when_built(team: Any, message: str) -> None:
+    with pytest.raises(GraphInvalid, match=message):
         supervisor_workflow(Stub("m", []), team)
 
 
@@ -234,9 +234,9 @@ def test_a_parser_that_is_no_function_is_refused_when_built() -> None:
 
 
 def test_every_workflow_tells_its_prompts() -> None:
-    told = {module.__name__.rpartition(".")[2]: list(module.PROMPTS) for module in
+    names = {module.__name__.rpartition(".")[2]: list(module.PROMPTS) for module in
             (sequential, supervisor, debate, advisor, planner)}  # fmt: skip
-    assert told == {
+    assert names == {
         "sequential": ["agent"],
         "supervisor": ["manager", "worker"],
         "debate": ["agent", "judge"],

@@ -213,13 +213,13 @@ def _serving(command: list[str], project: Path, up: bytes, **environment: str) -
         command, cwd=project, env={**os.environ, **_QUIET, **environment, "PATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
-    told: list[bytes] = []
+    output: list[bytes] = []
     is_up = threading.Event()
-    reading = threading.Thread(target=_read, args=(process, told, up, is_up), daemon=True)
+    reading = threading.Thread(target=_read, args=(process, output, up, is_up), daemon=True)
     reading.start()
     try:
         if not is_up.wait(120) or process.poll() is not None:
-            pytest.skip(f"{command[0]} does not start here: {b''.join(told).decode()[-500:]}")
+            pytest.skip(f"{command[0]} does not start here: {b''.join(output).decode()[-500:]}")
         yield
     finally:
         if process.poll() is None:
@@ -228,12 +228,12 @@ def _serving(command: list[str], project: Path, up: bytes, **environment: str) -
         reading.join(30)
 
 
-def _read(process: subprocess.Popen[bytes], told: list[bytes], up: bytes, is_up: threading.Event) -> None:
+def _read(process: subprocess.Popen[bytes], output: list[bytes], up: bytes, is_up: threading.Event) -> None:
     """Read what a server says, to its end; it is up once it says so."""
     assert process.stdout is not None
     with process.stdout as said:
         for line in said:
-            told.append(line)
+            output.append(line)
             if up in line:
                 is_up.set()
     is_up.set()

@@ -138,7 +138,7 @@ class GraphServer(ThreadingHTTPServer):
         if name not in self.graph.checkpointer.storage:
             raise Refusal(404, {"error": "not_found", "message": f"Thread '{name}' not found"})
         config = {"configurable": {**place, "thread_id": name}}
-        return _told(self.graph.get_state(config, subgraphs=subgraphs))
+        return _snapshot_document(self.graph.get_state(config, subgraphs=subgraphs))
 
     def _history(self, name: str, body: Mapping[str, Any]) -> Any:
         if self.is_aegra and body.get("before") is not None:
@@ -146,7 +146,7 @@ class GraphServer(ThreadingHTTPServer):
             raise Refusal(422, {"detail": [wrong]})
         config = {"configurable": {"thread_id": name, **(body.get("checkpoint") or {})}}
         given = {"before": body.get("before"), "limit": min(body["limit"], self.most)}
-        return list(map(_told, self.graph.get_state_history(config, **given)))
+        return list(map(_snapshot_document, self.graph.get_state_history(config, **given)))
 
     def _copy(self, name: str) -> Any:
         saver, copy = self.graph.checkpointer, str(uuid.uuid4())
@@ -211,7 +211,11 @@ def serving(graph: Any, *, is_aegra: bool = False) -> Iterator[GraphServer]:
         server.server_close()
 
 
-def _told(snapshot: Any) -> Any:
+def _is_snapshot(state: Any) -> bool:
+    return hasattr(state, "values") and not isinstance(state, dict)
+
+
+def _snapshot_document(snapshot: Any) -> Any:
     if snapshot is None:
         return None
     config, parent = snapshot.config["configurable"], snapshot.parent_config
@@ -220,8 +224,7 @@ def _told(snapshot: Any) -> Any:
             "id": task.id, "name": task.name, "path": task.path, "error": task.error,
             "interrupts": list(task.interrupts),
             "checkpoint": None, "result": task.result,
-            "state": _told(task.state) if hasattr(task.state, "values") and not isinstance(task.state, dict)
-            else task.state,
+            "state": _snapshot_document(task.state) if _is_snapshot(task.state) else task.state,
         }
         for task in snapshot.tasks
     ]  # fmt: skip
@@ -233,8 +236,8 @@ def _told(snapshot: Any) -> Any:
     }  # fmt: skip
 
 
-def _command(told: Mapping[str, Any]) -> Command[Any]:
-    return Command(resume=told["resume"])
+def _command(document: Mapping[str, Any]) -> Command[Any]:
+    return Command(resume=document["resume"])
 
 
 def _as_json(value: Any) -> Any:
@@ -251,17 +254,17 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         self.server.asked.append(f"{self.command} {self.path}")
         try:
-            told = self.server.answer(self.command, path, query, json.loads(given or b"{}"))
+            response = self.server.answer(self.command, path, query, json.loads(given or b"{}"))
         except Refusal as refusal:
             self._send(refusal.status, refusal.body)
             return
-        if not isinstance(told, Iterator):
-            self._send(200, told)
+        if not isinstance(response, Iterator):
+            self._send(200, response)
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
-        for mode, data in told:
+        for mode, data in response:
             self.wfile.write(f"event: {mode}\ndata: {json.dumps(data, default=_as_json)}\n\n".encode())
             self.wfile.flush()
 

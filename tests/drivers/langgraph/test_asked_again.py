@@ -41,9 +41,9 @@ def asks_of(saver: Any, names: list[str], *, awaited: bool = False) -> tuple[lis
     deleted: list[Any] = []
 
     def delete(_state: Any) -> dict[str, Any]:
-        told = [(name, interrupt({"question": f"Delete {name}?", "file": name})) for name in list(names)]
-        deleted.extend(name for name, may in told if may == "yes")
-        return {"log": [f"{name}: {may}" for name, may in told]}
+        answers = [(name, interrupt({"question": f"Delete {name}?", "file": name})) for name in list(names)]
+        deleted.extend(name for name, may in answers if may == "yes")
+        return {"log": [f"{name}: {may}" for name, may in answers]}
 
     async def delete_later(state: Any) -> dict[str, Any]:
         return delete(state)

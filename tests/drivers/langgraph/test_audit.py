@@ -179,11 +179,11 @@ async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(sav
 async def test_a_run_that_can_only_be_heard_by_its_stream_tells_the_same(
     saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard = await to_the_question(hubs, asking(InMemorySaver()))
+    streamed = await to_the_question(hubs, asking(InMemorySaver()))
     monkeypatch.setattr(pregel, "_tap_of", lambda *_given: None)
     watcher = await to_the_question(hubs, asking(saver))
-    assert [type(stamped.event) for stamped in watcher.seen] == [type(each.event) for each in heard.seen]
-    assert (await watcher.check()).values == heard.view.values
+    assert [type(stamped.event) for stamped in watcher.seen] == [type(each.event) for each in streamed.seen]
+    assert (await watcher.check()).values == streamed.view.values
     (request,) = watcher.view.progress.pending
     await watcher.driver.execute(Answer(request.id, "yes", request.step, "ann"))
     await watcher.run()
@@ -210,6 +210,6 @@ async def test_texts_of_models_and_nodes_come_by_the_stream_alone_as_well(
     watcher = await hubs.watch(graph.compile(checkpointer=InMemorySaver()))
     await watcher.driver.execute(Start({"messages": []}))
     await watcher.run()
-    texts = "".join(event.text for event in watcher.told(TextStreamed))
+    texts = "".join(event.text for event in watcher.events_of(TextStreamed))
     assert "custom words" in texts
     assert "hello there" in texts

@@ -82,17 +82,17 @@ async def test_an_edited_list_is_the_one_that_was_given_whatever_its_ends_are(sa
 
 async def test_the_preview_tells_values_and_the_way_on_as_each_node(saver: Any, hubs: Hubs) -> None:
     watcher = await stepped(hubs, routed(saver))
-    told = await watcher.driver.preview(UpdateState({"score": 9}))
-    (update,) = told.updates
-    assert (update.before, update.after, told.next_node, told.forks) == (1, 9, "publish", False)
-    assert {way.node: way.next_nodes for way in told.as_nodes} == {
+    preview = await watcher.driver.preview(UpdateState({"score": 9}))
+    (update,) = preview.updates
+    assert (update.before, update.after, preview.next_node, preview.forks) == (1, 9, "publish", False)
+    assert {way.node: way.next_nodes for way in preview.as_nodes} == {
         "write": ("publish",),
         "revise": ("write",),
         "publish": (),
         "START": ("write",),
     }
-    told = await watcher.driver.preview(UpdateState({"score": 9}, as_node="publish"))
-    assert told.next_node == "END"
+    preview = await watcher.driver.preview(UpdateState({"score": 9}, as_node="publish"))
+    assert preview.next_node == "END"
 
 
 async def test_as_node_decides_the_way_on(saver: Any, hubs: Hubs) -> None:
@@ -107,9 +107,9 @@ async def test_what_can_not_be_done_stores_nothing(saver: Any, hubs: Hubs) -> No
     app = routed(saver)
     watcher = await stepped(hubs, app)
     before, entries = theirs(app).config, len(watcher.view.ledger)
-    told = await watcher.driver.preview(UpdateState({"draft": "", "unheard": 1}))
-    assert set(told.problems) == {"unheard", EDIT}
-    assert "no draft to route by (in way, graphs.py:" in told.problems[EDIT]
+    preview = await watcher.driver.preview(UpdateState({"draft": "", "unheard": 1}))
+    assert set(preview.problems) == {"unheard", EDIT}
+    assert "no draft to route by (in way, graphs.py:" in preview.problems[EDIT]
     with pytest.raises(UsageError, match="no draft to route by"):
         await watcher.driver.execute(UpdateState({"draft": ""}))
     assert theirs(app).config == before
@@ -132,8 +132,8 @@ async def test_an_edit_withdraws_what_waits_and_it_is_asked_anew(saver: Any, hub
     app = graphs.team_of([]).compile(checkpointer=saver)
     watcher = await stepped(hubs, app, 2)
     (request,) = (await watcher.check()).progress.pending
-    told = await watcher.driver.preview(UpdateState({"draft": "x"}, as_node="before"))
-    assert told.withdraws == ("inside?",)
+    preview = await watcher.driver.preview(UpdateState({"draft": "x"}, as_node="before"))
+    assert preview.withdraws == ("inside?",)
     await watcher.driver.execute(UpdateState({"draft": "x"}, as_node="before", actor="ann"))
     view = await watcher.check()
     assert view.progress.pending == ()
@@ -226,8 +226,8 @@ async def test_a_fork_begins_with_an_edit_as_a_node(saver: Any, hubs: Hubs) -> N
     await watcher.driver.execute(Start({"log": []}, actor="ann"))
     for _ in range(2):
         await watcher.step()
-    told = await watcher.driver.preview(UpdateState({"score": 9}, 1))
-    assert (told.forks, told.next_node) == (True, "publish")
+    preview = await watcher.driver.preview(UpdateState({"score": 9}, 1))
+    assert (preview.forks, preview.next_node) == (True, "publish")
     await watcher.driver.execute(Fork(1, "other", {"score": 9}, actor="ann", note="faster"))
     fork = await Watcher.open(await hub.open("other"))
     point = fork.view.checkpoints[-1]
@@ -273,7 +273,7 @@ async def test_an_edit_that_was_cut_off_before_their_write_is_told_and_not_made(
     await verified(again)
     await hubs.close()
     third = await hubs.watch(app, mirror="mirror.db")
-    assert "an edit by" not in third.view.notice, "it is told once"
+    assert "an edit by" not in third.view.notice, "it is reported once"
 
 
 async def cut_off(hubs: Hubs, app: Any, *, stored: bool) -> int:

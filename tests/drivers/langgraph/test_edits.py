@@ -98,18 +98,18 @@ async def test_what_is_previewed_is_what_update_state_does(saver: BaseCheckpoint
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
     values: dict[str, Any] = {"score": 9, "log": []}
     update, _ = update_of(app, values)
-    for told in await as_nodes(LocalTrial(app, app, head(app)), values, candidates(app, ["write"])):
+    for offers in await as_nodes(LocalTrial(app, app, head(app)), values, candidates(app, ["write"])):
         at = head(app)
-        app.update_state(at, update, as_node={"START": "__start__"}.get(told.node, told.node))
-        assert app.get_state(CONFIG).next == told.next_nodes, told
+        app.update_state(at, update, as_node={"START": "__start__"}.get(offers.node, offers.node))
+        assert app.get_state(CONFIG).next == offers.next_nodes, offers
 
 
 async def test_the_next_node_is_told_for_each_node_it_can_be_made_as(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
     nodes = candidates(app, ["write"])
     assert nodes == ("write", "revise", "publish", "START")
-    told = await as_nodes(LocalTrial(app, app, head(app)), {"score": 9}, nodes)
-    assert {each.node: each.next_nodes for each in told} == {
+    offers = await as_nodes(LocalTrial(app, app, head(app)), {"score": 9}, nodes)
+    assert {each.node: each.next_nodes for each in offers} == {
         "write": ("publish",),
         "revise": ("write",),
         "publish": (),
@@ -158,8 +158,8 @@ async def test_an_edit_inside_a_subgraph_leads_on_there(saver: BaseCheckpointSav
     assert (tried.before["draft"], tried.after["draft"], tried.next_nodes) == ("given", "inside", ("ask",))
     team = dict(app.get_subgraphs())["team"]
     trial = LocalTrial(app, team, task.state.config)
-    told = await as_nodes(trial, {"draft": "inside"}, candidates(team))
-    assert [(each.node, each.next_nodes) for each in told] == [
+    offers = await as_nodes(trial, {"draft": "inside"}, candidates(team))
+    assert [(each.node, each.next_nodes) for each in offers] == [
         ("gather", ("ask",)),
         ("ask", ()),
         ("START", ("gather",)),
@@ -186,8 +186,8 @@ async def test_a_value_that_a_node_does_not_write_is_not_lost_silently(
     app = opened(graph, saver)
     tried = await try_update(app, head(app), {"draft": "x"}, "START")
     assert tried.problem or lost_by(tried, {"draft": "x"}) == ["draft"]
-    (told,) = await as_nodes(LocalTrial(app, app, head(app)), {"draft": "x"}, ["START"])
-    assert told.problem
+    (offers,) = await as_nodes(LocalTrial(app, app, head(app)), {"draft": "x"}, ["START"])
+    assert offers.problem
 
 
 async def test_routes_that_are_coroutines_are_run_too() -> None:

@@ -61,9 +61,9 @@ async def test_a_step_is_shown_by_its_tasks_with_what_each_gave(saver: Any, hubs
     assert view.values == {"output": {"sum": 2, "name": "", "before": None}}
     assert [point.source for point in view.checkpoints] == ["input", "node"]
     names = ["double[0]", "double[1]", "add[0]"]
-    assert [event.path for event in watcher.told(BranchStarted)] == names
-    assert sorted(event.outcome.path for event in watcher.told(BranchEnded)) == sorted(names)
-    assert {(event.node, event.total) for event in watcher.told(BranchStarted)} == {("workflow", 0)}
+    assert [event.path for event in watcher.events_of(BranchStarted)] == names
+    assert sorted(event.outcome.path for event in watcher.events_of(BranchEnded)) == sorted(names)
+    assert {(event.node, event.total) for event in watcher.events_of(BranchStarted)} == {("workflow", 0)}
     step = view.checkpoints[-1]
     assert [(each.path, each.name, each.index, each.status) for each in step.branches] == [
         ("double[0]", "double", 0, "ok"),
@@ -84,9 +84,9 @@ async def test_tasks_that_have_finished_are_not_run_again_for_an_answer_and_stay
     watcher = await started(hubs, summing(saver, ran, asks=True), {"n": 2})
     (request,) = watcher.view.progress.pending
     assert (request.node, request.title) == ("workflow", "whose is it?")
-    told = (await watcher.driver.preview(Run())).repeats
-    assert told is not None
-    assert [each.node for each in told.nodes] == ["workflow"]
+    repeats = (await watcher.driver.preview(Run())).repeats
+    assert repeats is not None
+    assert [each.node for each in repeats.nodes] == ["workflow"]
     await watcher.driver.execute(Answer(request.id, "ann", request.step, "ann"))
     await watcher.run()
     view = await watcher.check()
@@ -118,7 +118,7 @@ async def test_a_task_that_fails_is_named_and_those_that_finished_are_kept(saver
         return [good().result(), bad().result()]
 
     watcher = await started(hubs, workflow, {})
-    ended = {event.outcome.path: event.outcome.status for event in watcher.told(BranchEnded)}
+    ended = {event.outcome.path: event.outcome.status for event in watcher.events_of(BranchEnded)}
     assert ended == {"good[0]": "ok", "bad[0]": "failed"}
     error = watcher.view.progress.error
     assert error is not None
@@ -213,8 +213,8 @@ async def test_what_it_gave_is_edited_and_is_what_it_gets_the_next_time(saver: A
     graph = summing(saver, [])
     watcher = await started(hubs, graph, {"n": 2})
     edit = UpdateState({"output": "mended"}, as_node="workflow", expected_step=1, actor="ann")
-    told = await watcher.driver.preview(edit)
-    assert (dict(told.problems), told.next_node, told.updates[0].after) == ({}, "END", "mended")
+    preview = await watcher.driver.preview(edit)
+    assert (dict(preview.problems), preview.next_node, preview.updates[0].after) == ({}, "END", "mended")
     await watcher.driver.execute(edit)
     assert (await watcher.check()).values == {"output": "mended"}
     await watcher.driver.execute(Start({"n": 1}))

@@ -74,8 +74,8 @@ async def test_what_a_node_writes_to_its_stream_is_told_and_kept(hubs: Hubs) -> 
         return {"log": ["done"]}
 
     watcher = await _ran(hubs, one_node(work, InMemorySaver()), {"log": []})
-    told = [event.text for event in watcher.told(TextStreamed)]
-    assert "half way" in "".join(told)
+    events = [event.text for event in watcher.events_of(TextStreamed)]
+    assert "half way" in "".join(events)
     (kept,) = watcher.view.checkpoints[-1].streamed
     assert "percent" in kept.text
 
@@ -91,8 +91,8 @@ async def test_a_models_words_are_told_as_they_come_and_its_tokens_counted(hubs:
 
     graph = one_node(work, InMemorySaver(), MessagesState)
     watcher = await _ran(hubs, graph, {"messages": "what is a closure?"})
-    told = [event.text for event in watcher.told(TextStreamed)]
-    assert "".join(told).startswith("a closure keeps its names")
+    events = [event.text for event in watcher.events_of(TextStreamed)]
+    assert "".join(events).startswith("a closure keeps its names")
     view = watcher.view
     assert [(each["type"], each["content"]) for each in view.values["messages"]] == [
         ("human", "what is a closure?"),
@@ -112,15 +112,15 @@ class Priced(BaseChatModel):
         return "priced"
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **options: Any) -> ChatResult:
-        told = {"model_name": "gpt-4o", "model_provider": "openai"}
-        answer = AIMessage("an answer", usage_metadata=_used(1_000, 100), response_metadata=told)
+        metadata = {"model_name": "gpt-4o", "model_provider": "openai"}
+        answer = AIMessage("an answer", usage_metadata=_used(1_000, 100), response_metadata=metadata)
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 class PricedStream(Priced):
     def _stream(self, messages: list[BaseMessage], *given: Any, **options: Any) -> Iterator[Any]:
-        told = {"model_name": "gpt-4o", "model_provider": "openai"}
-        first = AIMessageChunk("an ", usage_metadata=_used(1_000, 0), response_metadata=told)
+        metadata = {"model_name": "gpt-4o", "model_provider": "openai"}
+        first = AIMessageChunk("an ", usage_metadata=_used(1_000, 0), response_metadata=metadata)
         last = AIMessageChunk("answer", usage_metadata=_used(0, 100), chunk_position="last")
         yield from (ChatGenerationChunk(message=first), ChatGenerationChunk(message=last))
 
@@ -181,9 +181,13 @@ async def test_what_a_node_used_before_it_asked_or_failed_counts_and_is_told_bef
 
     watcher = await _ran(hubs, one_node(work, saver), {"log": []})
     assert watcher.view.progress.cost == pytest.approx(ONE_CALL)
-    told = (await watcher.driver.preview(Run())).repeats
-    assert told is not None
-    assert (told.nodes[0].node, told.tokens_in, told.cost) == ("work", 1_000, pytest.approx(ONE_CALL))
+    repeats = (await watcher.driver.preview(Run())).repeats
+    assert repeats is not None
+    assert (repeats.nodes[0].node, repeats.tokens_in, repeats.cost) == (
+        "work",
+        1_000,
+        pytest.approx(ONE_CALL),
+    )
     (request,) = watcher.view.progress.pending
     await watcher.driver.execute(Answer(request.id, "yes", request.step))
     await watcher.run()
@@ -244,8 +248,8 @@ async def test_a_node_with_a_plus_in_its_name_is_one_node(saver: Any, hubs: Hubs
     assert (await watcher.check()).progress.next_node == "a+b+c"
     await watcher.run(breakpoints=(Breakpoint("after", "a+b"),))
     assert (await watcher.check()).values["log"] == ["a", "a+b", "c"]
-    told = await watcher.driver.preview(UpdateState({"goal": "x"}, as_node="a+b"))
-    assert [way.node for way in told.as_nodes][:2] == ["a+b", "c"]
+    preview = await watcher.driver.preview(UpdateState({"goal": "x"}, as_node="a+b"))
+    assert [way.node for way in preview.as_nodes][:2] == ["a+b", "c"]
 
 
 async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs: Hubs) -> None:
@@ -265,7 +269,7 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     await watcher.driver.ended(watcher.view.last_event)
     go.set()
     await watcher.look()
-    assert watcher.told(AttemptDropped)
+    assert watcher.events_of(AttemptDropped)
     assert watcher.view.progress.reason == "paused"
     assert graph.get_state({"configurable": {"thread_id": "t"}}).next == ("work",)
     await watcher.run()

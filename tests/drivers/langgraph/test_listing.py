@@ -77,13 +77,13 @@ async def test_a_row_tells_what_its_mirror_would(saver: Any, hubs: Hubs) -> None
     graph.update_state(config("done"), {"items": ["x"]}, "ask")
     graph.update_state(config("paused"), {"items": ["x"]}, "plan")
     hub = hubs.over(graph)
-    told = {row.info.thread_id: row for row in await hub.threads("", 50, None, "")}
-    assert list(told) == ["paused", "done", "asks"]
-    assert told["asks"].waiting_for == "is it good?"
-    for name in told:
+    row_by_thread = {row.info.thread_id: row for row in await hub.threads("", 50, None, "")}
+    assert list(row_by_thread) == ["paused", "done", "asks"]
+    assert row_by_thread["asks"].waiting_for == "is it good?"
+    for name in row_by_thread:
         await hub.open(name)
     for row in await hub.threads("", 50, None, ""):
-        known = told[row.info.thread_id]
+        known = row_by_thread[row.info.thread_id]
         for fact in ("head", "status", "reason", "next_node", "waiting_for", "waiting_since", "updated_at"):
             assert getattr(row, fact) == getattr(known, fact), (row.info.thread_id, fact)
         assert row.info.graph_name == known.info.graph_name

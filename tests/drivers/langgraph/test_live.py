@@ -80,7 +80,7 @@ def around(inner: Any, name: str = "team") -> StateGraph[Any]:
     return graph
 
 
-async def heard(driver: Any, fits: Callable[[list[Event]], bool]) -> list[Event]:
+async def events_until(driver: Any, fits: Callable[[list[Event]], bool]) -> list[Event]:
     """The events of a thread, once they fit."""
     async with asyncio.timeout(60):
         while True:
@@ -96,10 +96,10 @@ def text(events: list[Event], path: str) -> str:
 
 
 def moves(events: list[Event]) -> list[tuple[str, str]]:
-    told = [
+    running = [
         (event.path, event.running) for event in events if isinstance(event, ChildMoved) and event.running
     ]
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(running))
 
 
 async def test_a_node_inside_is_shown_while_it_runs_in_both_threads(
@@ -110,19 +110,21 @@ async def test_a_node_inside_is_shown_while_it_runs_in_both_threads(
     outer = await Watcher.open(await hub.begin("t", "ann"))
     await outer.driver.execute(Start({"log": ["in"]}))
     await outer.driver.execute(Run())
-    events = await heard(outer.driver, lambda events: "two words" in text(events, "team/gather"))
+    events = await events_until(outer.driver, lambda events: "two words" in text(events, "team/gather"))
     assert text(events, "team/gather") == "looking. two words"
     assert moves(events) == [("team", "gather")]
     (child,) = {event.thread_id for event in events if isinstance(event, ChildMoved)}
-    await heard(outer.driver, lambda _events: hub.mirror.store.info(child) is not None)
+    await events_until(outer.driver, lambda _events: hub.mirror.store.info(child) is not None)
     inner = await Watcher.open(await hub.open(child))
-    told = await heard(inner.driver, lambda events: "two words" in text(events, ""))
-    assert [(event.node, event.step) for event in told if isinstance(event, NodeStarted)] == [("gather", 1)]
+    inner_events = await events_until(inner.driver, lambda events: "two words" in text(events, ""))
+    assert [(event.node, event.step) for event in inner_events if isinstance(event, NodeStarted)] == [
+        ("gather", 1)
+    ]
     with pytest.raises(ThreadBusy):
         await inner.driver.execute(Run())
     held.let_go()
-    events = await heard(outer.driver, lambda events: ("team", "sum_up") in moves(events))
-    await heard(
+    events = await events_until(outer.driver, lambda events: ("team", "sum_up") in moves(events))
+    await events_until(
         inner.driver,
         lambda events: any(isinstance(event, NodeStarted) and event.node == "sum_up" for event in events),
     )

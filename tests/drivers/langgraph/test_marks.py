@@ -44,9 +44,9 @@ async def test_of_nodes_that_run_at_once_the_one_that_failed_is_named_and_marked
         error = (await watcher.run()).error
         assert error is not None
         assert (error.node, error.message) == ("f", "node 'f' failed: ValueError: boom")
-        told = {event.outcome.path: event.outcome.error for event in watcher.told(BranchEnded)}
-        assert told["a+f/a"] is None
-        assert told["a+f/f"].message == "ValueError: boom"
+        events = {event.outcome.path: event.outcome.error for event in watcher.events_of(BranchEnded)}
+        assert events["a+f/a"] is None
+        assert events["a+f/f"].message == "ValueError: boom"
         look = marks_in_store(store, "t")
         assert look is not None
         assert [name for name in "af" if look.is_current(name)] == ["f"]

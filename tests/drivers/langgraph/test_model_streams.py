@@ -62,7 +62,7 @@ async def test_models_stream_where_the_graph_or_the_person_wants_it(
     message = watcher.view.values["messages"][-1]
     assert message["content"] == reply
     assert watcher.view.progress.tokens_out == (4 if reply == "whole" else 0)
-    texts = [event.text for event in watcher.told(TextStreamed)]
+    texts = [event.text for event in watcher.events_of(TextStreamed)]
     assert "".join(texts) == shown
 
 

@@ -130,10 +130,10 @@ async def test_an_edit_keeps_the_route_that_a_command_chose(
     for number in (7, 8):  # an edit of an edit keeps it, too
         head = (await watcher.check()).progress.head
         edit = UpdateState({"n": number}, head, as_node, "ann")
-        told = await watcher.driver.preview(edit)
-        assert (told.next_node or "").split(", ") == following
-        assert next(way for way in told.as_nodes if way.node == "a").next_nodes == tuple(following)
-        assert told.withdraws or number == 8
+        preview = await watcher.driver.preview(edit)
+        assert (preview.next_node or "").split(", ") == following
+        assert next(way for way in preview.as_nodes if way.node == "a").next_nodes == tuple(following)
+        assert preview.withdraws or number == 8
         await watcher.driver.execute(edit)
         view = await watcher.check()
         assert (view.progress.status, view.values["n"]) == ("waiting", number)
@@ -151,8 +151,8 @@ async def test_a_server_keeps_the_route_that_a_command_chose(
     await watcher.run()
     for number in (7, 8):
         edit = UpdateState({"n": number}, (await watcher.check()).progress.head, None, "ann")
-        told = await watcher.driver.preview(edit)
-        assert (told.next_node, told.problems) == ("b", {})
+        preview = await watcher.driver.preview(edit)
+        assert (preview.next_node, preview.problems) == ("b", {})
         await watcher.driver.execute(edit)
         view = await watcher.check()
         assert (view.progress.status, view.values["n"]) == ("waiting", number)
@@ -180,9 +180,9 @@ async def test_a_conditional_edge_is_asked_about_the_edited_state(hubs: Hubs) ->
     await watcher.driver.execute(Start({"n": 0, "log": []}))
     await watcher.run()
     edit = UpdateState({"n": 5}, (await watcher.check()).progress.head, None, "ann")
-    told = await watcher.driver.preview(edit)
-    assert told.next_node == "END"
-    assert withdrawn_lines(told.withdraws, told.next_node) == [
+    preview = await watcher.driver.preview(edit)
+    assert preview.next_node == "END"
+    assert withdrawn_lines(preview.withdraws, preview.next_node) == [
         "withdrawn: Publish?",
         "The edit ends the thread: nobody is asked again.",
     ]
@@ -236,7 +236,8 @@ async def test_retry_policies_hold(hubs: Hubs, command: Any) -> None:
     view = await (watcher.run() if command is Run else watcher.step())
     assert (view.progress.status, len(tries)) == ("completed", 3)
     failed = [
-        (event.node, event.attempt, event.max_attempts, event.error) for event in watcher.told(NodeRetrying)
+        (event.node, event.attempt, event.max_attempts, event.error)
+        for event in watcher.events_of(NodeRetrying)
     ]
     assert failed == [("a", 1, 3, "ValueError: not yet"), ("a", 2, 3, "ValueError: not yet")]
     assert view.checkpoints[-1].attempt == 3
@@ -269,8 +270,8 @@ async def test_failed_attempts_are_told_of_the_branch_or_the_node_inside_that_is
     await watcher.driver.execute(Start({"n": 0, "log": []}))
     view = await watcher.run()
     assert view.progress.status == "completed"
-    told = [(event.path, event.attempt, event.error) for event in watcher.told(NodeRetrying)]
-    assert told == [("a+b/a", 1, "ValueError: a is away"), ("c/deep", 1, "ValueError: deep is away")]
+    events = [(event.path, event.attempt, event.error) for event in watcher.events_of(NodeRetrying)]
+    assert events == [("a+b/a", 1, "ValueError: a is away"), ("c/deep", 1, "ValueError: deep is away")]
     branches = {branch.path: branch.attempts for branch in view.checkpoints[1].branches}
     assert branches == {"a+b/a": 2, "a+b/b": 1}
 

@@ -228,7 +228,7 @@ async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: P
         await watcher.driver.execute(Run())
         await asyncio.to_thread(until, tmp_path / "started")
         await watcher.driver.execute(CancelAttempt())
-        await watcher.until(lambda _view: watcher.told(AttemptDropped) and watcher.told(RunEnded))
+        await watcher.until(lambda _view: watcher.events_of(AttemptDropped) and watcher.events_of(RunEnded))
         client, thread = client_of(server), watcher.driver.thread_id
         run = client.runs.list(thread)[0]
         await asyncio.to_thread(client.runs.join, thread, run["run_id"])

@@ -72,10 +72,10 @@ async def test_an_edit_is_foretold_and_made_past_reducers(served: Served) -> Non
     snapshot = await driver.snapshot()
     messages = [{**message, "content": "Why?"} for message in snapshot.values["messages"][:1]]
     command = UpdateState({"turns": 7, "mood": "calm", "messages": messages}, None, "judge", "ann", "mine")
-    told = await driver.preview(command)
-    assert told.problems == {}
-    assert {update.channel: update.after for update in told.updates}["turns"] == 7
-    leads = {each.node: each.next_nodes for each in told.as_nodes}
+    preview = await driver.preview(command)
+    assert preview.problems == {}
+    assert {update.channel: update.after for update in preview.updates}["turns"] == 7
+    leads = {each.node: each.next_nodes for each in preview.as_nodes}
     assert leads["chatbot"] == ("judge",)
     assert leads["judge"] == ()
     await driver.execute(command)

@@ -114,9 +114,9 @@ async def test_an_edit_inside_withdraws_what_was_asked_and_is_what_the_parent_ge
     edit = UpdateState(
         {"draft": "edited"}, as_node="gather", expected_step=inner.view.progress.head, actor="ann"
     )
-    told = await inner.driver.preview(edit)
-    assert (told.next_node, told.withdraws, dict(told.problems)) == ("ask", ("inside?",), {})
-    assert [(way.node, way.next_nodes) for way in told.as_nodes][:2] == [("gather", ("ask",)), ("ask", ())]
+    preview = await inner.driver.preview(edit)
+    assert (preview.next_node, preview.withdraws, dict(preview.problems)) == ("ask", ("inside?",), {})
+    assert [(way.node, way.next_nodes) for way in preview.as_nodes][:2] == [("gather", ("ask",)), ("ask", ())]
     await inner.driver.execute(edit)
     assert (await inner.check()).progress.pending == ()
     assert (await outer.check()).progress.pending == ()

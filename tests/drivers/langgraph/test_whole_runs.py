@@ -159,12 +159,17 @@ class Model:
     temperature: float = 0.5
 
 
-def told(state: Turn, runtime: Runtime[Model], config: RunnableConfig) -> Turn:
+def log_context(state: Turn, runtime: Runtime[Model], config: RunnableConfig) -> Turn:
     return {"log": [runtime.context.name, config["configurable"].get("user")]}
 
 
 def with_context() -> Any:
-    graph = StateGraph(Turn, context_schema=Model).add_node("a", told).add_node("b", told).add_node("c", told)
+    graph = (
+        StateGraph(Turn, context_schema=Model)
+        .add_node("a", log_context)
+        .add_node("b", log_context)
+        .add_node("c", log_context)
+    )
     graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", "c")
     return graph.compile(checkpointer=InMemorySaver(), interrupt_before=["b", "c"])
 

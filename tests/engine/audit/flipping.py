@@ -58,10 +58,10 @@ def main(store: Path, deed: str, numbers: range) -> None:
             whole, at = path.read_bytes(), byte - parts[path].start
             flipped = bytes([whole[at] ^ (1 << chosen.randrange(8))])
             write(path, whole[:at] if deed == "tear" else whole[:at] + flipped + whole[at + 1 :])
-            told = read(original, copy, path)
+            finding = read(original, copy, path)
             write(path, whole)
-            if told:
-                print(f"{number}: {deed} at {at} of {path.relative_to(copy)}: {told}", flush=True)
+            if finding:
+                print(f"{number}: {deed} at {at} of {path.relative_to(copy)}: {finding}", flush=True)
             print(number, flush=True)
 
 

@@ -65,5 +65,5 @@ def run(store: Checkpointer, steps: int = 80) -> GraphRunner:
     return runner
 
 
-def told(report: VerifyReport) -> list[tuple[Any, ...]]:
+def mismatches_in(report: VerifyReport) -> list[tuple[Any, ...]]:
     return [(found.kind, found.seq, found.step, found.channel, found.field) for found in report.mismatches]

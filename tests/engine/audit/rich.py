@@ -257,7 +257,7 @@ def filled(path: Path) -> Stored:
 
 def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
     """All that anything can show of the threads of a store."""
-    told: list[Any] = [
+    values: list[Any] = [
         _unheld(store.threads("", 999)),
         _unheld(store.threads("", 999, None, "")),
         _unheld(store.threads(waiting=True)),
@@ -265,7 +265,7 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
     ]
     for name in names:
         cursor = store.cursor(name)
-        told += [
+        values += [
             name,
             store.info(name),
             store.cursor(name),
@@ -275,11 +275,11 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
         ]
         if cursor is not None:
             # Snapshots are a cache: what is made of them is below.
-            told += [_CACHE.sub(b"", line) for line in export_thread(store, name, private=True)][:-1]
-            told.append([store.totals(name, step) for step in range(cursor.head + 1)])
-            told.append([store.load_step(name, step) for step in range(cursor.head + 1)])
-            told.append(descendants(store, cursor))
-    return told
+            values += [_CACHE.sub(b"", line) for line in export_thread(store, name, private=True)][:-1]
+            values.append([store.totals(name, step) for step in range(cursor.head + 1)])
+            values.append([store.load_step(name, step) for step in range(cursor.head + 1)])
+            values.append(descendants(store, cursor))
+    return values
 
 
 def _unheld(lines: list[ThreadSummary]) -> list[ThreadSummary]:

@@ -59,15 +59,15 @@ def nested(text: str, named: str, deep: str) -> str:
     return text.replace(named, f"{named.partition(':')[0]}: {deep}")
 
 
-def told_in_words(path: Path) -> None:
+def assert_reported(path: Path) -> None:
     """A check finds it or says that nothing can be read; whoever acts on the thread is refused."""
     with closing(opened(path)) as store:
-        told: list[str] = []
+        messages: list[str] = []
         try:
-            told = [str(mismatch.actual) for mismatch in verify_tree(store, "waits").mismatches]
+            messages = [str(mismatch.actual) for mismatch in verify_tree(store, "waits").mismatches]
         except LogCorrupt as error:
-            told = [error.message]
-        assert any("nested deeper" in words for words in told)
+            messages = [error.message]
+        assert any("nested deeper" in words for words in messages)
         with pytest.raises(LogCorrupt, match=r"nested deeper|not what was written"):
             store.ledger("waits"), store.records("waits", 0, 9), runner(store).open("waits")
 
@@ -79,7 +79,7 @@ def test_in_a_row(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     path = Path(shutil.copy(whole / "runs.db", tmp_path))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         assert db.execute(f"UPDATE {table} SET {column} = ?", ((form % deep).encode(),)).rowcount > 0
-    told_in_words(path)
+    assert_reported(path)
 
 
 @LISTS_OR_OBJECTS
@@ -91,7 +91,7 @@ def test_in_a_file(tmp_path: Path, whole: Path, place: str, deep: str) -> None:
     for file in files:
         file.write_text(nested(file.read_text(), named, deep))
     assert files
-    told_in_words(path)
+    assert_reported(path)
 
 
 @LISTS_OR_OBJECTS

@@ -67,10 +67,10 @@ def records(steps: list[Any]) -> list[tuple[UpdateRecord, bool]]:
 def test_a_trace_finds_the_same_with_and_without_the_one_look(steps: list[Any]) -> None:
     def followed() -> tuple[Any, ...]:
         trace = Trace({})
-        told = []
+        reports = []
         for record, intact in records(steps):
-            told.append((trace.follow(record, intact), trace.state_hash()))
-        return told, trace.standings(), trace.written, trace.private, trace.depends
+            reports.append((trace.follow(record, intact), trace.state_hash()))
+        return reports, trace.standings(), trace.written, trace.private, trace.depends
 
     short = followed()
     with pytest.MonkeyPatch.context() as patch:

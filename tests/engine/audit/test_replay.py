@@ -168,9 +168,9 @@ class TestMismatches:
         other = graph(store, Calls(), names=("strange", "even"))
         with pytest.raises(
             ReplayMismatch, match="step 2: the log has 'odd', the graph goes to 'strange'"
-        ) as told:
+        ) as error:
             other.replay("t")
-        assert (told.value.step, told.value.recorded, told.value.replayed) == (2, "'odd'", "'strange'")
+        assert (error.value.step, error.value.recorded, error.value.replayed) == (2, "'odd'", "'strange'")
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -224,9 +224,9 @@ class TestMismatches:
     def test_it_says_how_far_it_is(self, store: Checkpointer) -> None:
         runner = graph(store, Calls())
         runner.invoke(thread_id="t")
-        told: list[tuple[int, int]] = []
-        replay(store, runner.graph, "t", lambda done, of: told.append((done, of)))
-        assert told == [(0, 7), (7, 7)]
+        progress: list[tuple[int, int]] = []
+        replay(store, runner.graph, "t", lambda done, of: progress.append((done, of)))
+        assert progress == [(0, 7), (7, 7)]
 
 
 class TestOtherChannelsThanAtFirst:

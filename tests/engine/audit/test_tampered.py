@@ -331,17 +331,17 @@ def damage(store: Stored, deed: str, numbers: range) -> list[str]:
 
     A process of its own reads what is damaged; where it runs out of its bounds, another one goes on behind.
     """
-    told: list[str] = []
-    while numbers and len(told) < 10:
+    places: list[str] = []
+    while numbers and len(places) < 10:
         bounds = [str(bound) for bound in (numbers.start, numbers.stop, numbers.step)]
         command = [sys.executable, "-m", "tests.engine.audit.flipping", str(store.path), deed, *bounds]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
-        told += [line for line in lines if not line.isdigit()]
+        places += [line for line in lines if not line.isdigit()]
         if done.returncode == 0:
             break
         numbers = numbers[sum(map(str.isdigit, lines)) :]
         ended = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-2000:]
-        told.append(f"{numbers.start}: ended by {ended}")
+        places.append(f"{numbers.start}: ended by {ended}")
         numbers = numbers[1:]
-    return told
+    return places

@@ -17,7 +17,7 @@ from hitl_tui.engine.audit.findings import VerifyReport
 from hitl_tui.engine.audit.verify import verify
 from hitl_tui.engine.state.canonical import item_hash, show_hash
 from hitl_tui.stores import FileCheckpointer, SQLiteCheckpointer
-from tests.engine.audit.logs import CHANNELS, graph, run, told
+from tests.engine.audit.logs import CHANNELS, graph, mismatches_in, run
 from tests.support.spec import spec
 
 pytestmark = spec("12")
@@ -58,14 +58,14 @@ class TestSQLite:
         report = self.tampered(
             path, "UPDATE record SET change = ? WHERE id & 4294967295 = ?", b"[12345]", number, strict=strict
         )
-        assert told(report) == [("value", number, 30, channel, "update")]
+        assert mismatches_in(report) == [("value", number, 30, channel, "update")]
         shown = "[private]" if channel == "secret" else show_hash(item_hash([12345]))
         assert str(report.mismatches[0].actual) == shown
 
     def test_a_stored_result(self, path: Path) -> None:
         number = seq("word", 30)
         sql = "UPDATE record SET result = CAST('\"x\"' AS BLOB) WHERE id & 4294967295 = ?"
-        assert told(self.tampered(path, sql, number)) == [("value", number, 30, "word", "result")]
+        assert mismatches_in(self.tampered(path, sql, number)) == [("value", number, 30, "word", "result")]
 
     @pytest.mark.parametrize(
         "change",
@@ -84,7 +84,7 @@ class TestSQLite:
     def test_a_fact_of_a_record(self, path: Path, change: str) -> None:
         number = seq("n", 30)
         report = self.tampered(path, f"UPDATE record SET {change} WHERE id & 4294967295 = ?", number)
-        assert told(report) == [("record", number, 30, "n", "record_hash")]
+        assert mismatches_in(report) == [("record", number, 30, "n", "record_hash")]
 
     @pytest.mark.parametrize(
         ("at", "found"),
@@ -106,12 +106,12 @@ class TestSQLite:
         expected = [(kind, number, 30, channel, field)]
         if channel == "word" and at == 32 and len(report.mismatches) == 2:
             expected.insert(0, ("value", number, 30, channel, "update_hash"))
-        assert told(report) == expected
+        assert mismatches_in(report) == expected
 
     def test_a_record_that_is_missing(self, path: Path) -> None:
         number = seq("n", 30)
         report = self.tampered(path, "DELETE FROM record WHERE id & 4294967295 = ?", number)
-        assert told(report)[0][:3] == ("gap", number + 1, 30)
+        assert mismatches_in(report)[0][:3] == ("gap", number + 1, 30)
         assert {found.kind for found in report.mismatches} == {"gap"}
         assert (report.mismatches[0].expected, report.mismatches[0].actual) == (number, number + 1)
 
@@ -121,7 +121,7 @@ class TestSQLite:
 
     def test_a_checkpoint_that_is_missing(self, path: Path) -> None:
         report = self.tampered(path, "DELETE FROM checkpoint WHERE id & 4294967295 = 30")
-        assert told(report) == [("gap", None, 30, None, "step")]
+        assert mismatches_in(report) == [("gap", None, 30, None, "step")]
 
     @pytest.mark.parametrize(
         ("change", "field"),
@@ -141,20 +141,20 @@ class TestSQLite:
     )
     def test_a_checkpoint(self, path: Path, change: str, field: str) -> None:
         report = self.tampered(path, f"UPDATE checkpoint SET {change} WHERE id & 4294967295 = 30")
-        assert told(report) == [("checkpoint", None, 30, None, field)]
+        assert mismatches_in(report) == [("checkpoint", None, 30, None, field)]
 
     @pytest.mark.parametrize(
         "change", ["kind = 'edit'", "actor = 'eve'", "data = x'31'", "at = 1", "hash = flip(hash, 0)"]
     )
     def test_a_decision(self, path: Path, change: str) -> None:
         report = self.tampered(path, f"UPDATE ledger SET {change} WHERE id & 4294967295 = 2")
-        assert told(report) == [("ledger", 2, 81, None, "hash")]
+        assert mismatches_in(report) == [("ledger", 2, 81, None, "hash")]
 
     def test_a_decision_that_is_missing(self, path: Path) -> None:
         report = self.tampered(path, "DELETE FROM ledger WHERE id & 4294967295 = 2")
-        assert told(report) == [("gap", 3, 81, None, "n")]
+        assert mismatches_in(report) == [("gap", 3, 81, None, "n")]
         report = self.tampered(path, "DELETE FROM ledger WHERE id & 4294967295 = 3")
-        assert ("cursor", None, 81, None, "ledger_n") in told(report)
+        assert ("cursor", None, 81, None, "ledger_n") in mismatches_in(report)
 
     @pytest.mark.parametrize("field", ["last_seq", "ledger_n", "last_record_hash", "ledger_hash"])
     def test_the_cursor(self, path: Path, field: str) -> None:
@@ -162,7 +162,7 @@ class TestSQLite:
         report = self.tampered(
             path, f"UPDATE cursor SET body = json_set(CAST(body AS TEXT), '$.{field}', json('{value}'))"
         )
-        assert told(report)[0] == ("cursor", None, 81, None, field)
+        assert mismatches_in(report)[0] == ("cursor", None, 81, None, field)
         # What the cursor does not reach any more is no part of the log.
         assert {found.kind for found in report.mismatches[1:]} <= {"row"}
 
@@ -178,7 +178,7 @@ class TestSQLite:
             values["idle"] = None
         forged = msgspec.json.encode(values)
         report = self.tampered(path, "UPDATE snapshot SET body = ? WHERE id = ?", b"o" + forged, key)
-        places = [place for place in told(report) if place[2] == step]
+        places = [place for place in mismatches_in(report) if place[2] == step]
         assert places == [
             ("snapshot", None, step, "total", "value"),
             ("snapshot", None, step, "idle", "value"),
@@ -186,11 +186,11 @@ class TestSQLite:
 
     def test_what_can_not_be_read_is_told_and_the_rest_checked(self, path: Path) -> None:
         report = self.tampered(path, "UPDATE record SET change = '{' WHERE step = 30")
-        kinds = told(report)
+        kinds = mismatches_in(report)
         assert [place[0] for place in kinds] == ["unreadable"]
         assert kinds[0][2] == 30
         report = self.tampered(path, "UPDATE record SET note = 'x' WHERE step = 60 AND channel = 'n'")
-        assert told(report)[1:] == [("record", seq("n", 60), 60, "n", "record_hash")]
+        assert mismatches_in(report)[1:] == [("record", seq("n", 60), 60, "n", "record_hash")]
 
     def test_a_flipped_byte_of_a_snapshot(self, path: Path) -> None:
         report = self.tampered(path, "UPDATE snapshot SET body = flip(body, 50)")
@@ -243,7 +243,7 @@ class TestFiles:
             directory / "steps" / "00000003.json", lambda data: data["records"][place].update({field: value})
         )
         number = 999 if field == "seq" else seq("notes", 3)
-        assert told(report) == [(kind, number, 3, "notes", told_field)]
+        assert mismatches_in(report) == [(kind, number, 3, "notes", told_field)]
 
     def test_a_decision_and_a_checkpoint(self, directory: Path) -> None:
         report = self.tampered(
@@ -255,7 +255,7 @@ class TestFiles:
             directory / "steps" / "00000003.json",
             lambda data: data["checkpoint"].update(state_hash="sha256:" + "00" * 32),
         )
-        assert told(report)[0] == ("checkpoint", None, 3, None, "state_hash")
+        assert mismatches_in(report)[0] == ("checkpoint", None, 3, None, "state_hash")
 
     def test_a_file_that_is_gone_or_cut_off(self, directory: Path) -> None:
         (directory / "steps" / "00000002.json").unlink()

@@ -287,7 +287,7 @@ class TestEscalation:
         assert asked.request.deadline - asked.request.escalate_at == 10 * SECOND
 
     @pytest.mark.parametrize(
-        ("terms", "told"),
+        ("terms", "message"),
         [
             ({"escalate_to": ["bob"], "escalate_after": 5}, "reviewers"),
             ({"reviewers": ["ann"], "escalate_to": ["bob"]}, "escalate_after is missing"),
@@ -298,8 +298,10 @@ class TestEscalation:
             ({"reviewers": ["ann"], "escalate_to": ["bob"], "escalate_after": -9, "deadline": 9}, "between"),
         ],
     )
-    def test_terms_that_can_not_be_met_are_refused_when_built(self, terms: dict[str, Any], told: str) -> None:
-        with pytest.raises(GraphInvalid, match=told):
+    def test_terms_that_can_not_be_met_are_refused_when_built(
+        self, terms: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(GraphInvalid, match=message):
             Gate("check", title="verdict", choices=CHOICES, **terms)
 
     def test_a_node_s_own_question_escalates_too(self, store: Checkpointer) -> None:

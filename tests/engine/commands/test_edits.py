@@ -195,7 +195,7 @@ def test_what_an_edit_tells_equals_what_the_log_says(store: Checkpointer) -> Non
     desk.do(Start({}))
     desk.run()
     desk.do(UpdateState({"draft": "x", "log": []}, actor="ann", note="why"))
-    told = desk.told(StepCommitted)[-1]
+    events = desk.events_of(StepCommitted)[-1]
     runner = line(store, say("one"))
-    assert told.updates == runner.updates("t", 2)
-    assert told.checkpoint == runner.history("t")[0]
+    assert events.updates == runner.updates("t", 2)
+    assert events.checkpoint == runner.history("t")[0]

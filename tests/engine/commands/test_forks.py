@@ -306,8 +306,8 @@ def test_goal_and_constraints_are_in_the_ledger_with_the_step_they_came_with(sto
     runner = what_for(store)
     runner.invoke({"goal": "rest"}, thread_id="t")
     runner.invoke({"constraints": ["short"]}, thread_id="t")
-    told = [(entry.step, entry.data) for entry in store.ledger("t") if entry.kind == "input"]
-    assert told == [(0, {"goal": "rest"}), (2, {"constraints": ["short"]})]
+    entries = [(entry.step, entry.data) for entry in store.ledger("t") if entry.kind == "input"]
+    assert entries == [(0, {"goal": "rest"}), (2, {"constraints": ["short"]})]
 
 
 @given(

@@ -68,7 +68,7 @@ def test_who_decided_what_when_and_why(store: Checkpointer) -> None:
 
 def test_what_is_told_is_what_is_stored(store: Checkpointer) -> None:
     desk = a_day_of_decisions(store)
-    assert [event.entry for event in desk.told(LedgerWritten)] == list(shown_ledger(store.ledger("t")))
+    assert [event.entry for event in desk.events_of(LedgerWritten)] == list(shown_ledger(store.ledger("t")))
 
 
 def test_entries_are_a_chain_that_shows_any_change(store: Checkpointer) -> None:

@@ -28,7 +28,7 @@ def of_nodes(store: MemoryCheckpointer, *names: str, more: int | None = None) ->
     return graph.compile(checkpointer=store, interrupt_after=[names[0]])
 
 
-def told(store: MemoryCheckpointer, kind: str, thread: str = "t") -> list[dict[str, Any]]:
+def data_of(store: MemoryCheckpointer, kind: str, thread: str = "t") -> list[dict[str, Any]]:
     return [one.data for one in store.ledger(thread) if one.kind == kind]
 
 
@@ -39,7 +39,7 @@ def test_the_log_has_the_digest_of_each_graph_that_ran_once() -> None:
     second = of_nodes(store, "a", "b", "c", more=1)
     second.step(thread_id="t")
     second.step(thread_id="t")
-    assert told(store, "graph") == [{"was": first.graph.digest, "is": second.graph.digest}]
+    assert data_of(store, "graph") == [{"was": first.graph.digest, "is": second.graph.digest}]
     info, cursor = store.info("t"), store.cursor("t")
     assert info is not None
     assert cursor is not None
@@ -57,7 +57,7 @@ def test_a_state_with_other_channels_is_in_the_log_whole_from_that_step_on() -> 
     of_nodes(store, "a", "b", "c", "d").step(thread_id="t")
     states = [dict(state_at(store, "t", step)) for step in range(4)]
     assert states == [{"n": 0}, {"n": 1}, {"n": 2, "more": 1}, {"n": 3}]
-    assert told(store, "channels") == [{"new": ["more"], "gone": []}, {"new": [], "gone": ["more"]}]
+    assert data_of(store, "channels") == [{"new": ["more"], "gone": []}, {"new": [], "gone": ["more"]}]
 
 
 def test_verify_follows_a_graph_that_got_a_channel_and_lost_it_again() -> None:
@@ -98,7 +98,7 @@ def test_the_same_graph_again_is_no_change() -> None:
     store = MemoryCheckpointer()
     of_nodes(store, "a", "b").invoke(thread_id="t")
     of_nodes(store, "a", "b").invoke(thread_id="t")
-    assert told(store, "graph") + told(store, "channels") == []
+    assert data_of(store, "graph") + data_of(store, "channels") == []
 
 
 @pytest.mark.parametrize("changes", [None, {"n": 7}], ids=["as it is", "with an edit"])
@@ -109,7 +109,7 @@ def test_a_fork_at_a_step_before_its_graph_got_a_channel(changes: dict[str, int]
     grown.invoke(thread_id="t")
     grown.fork("t", 1, "u", changes=changes)
     assert dict(grown.invoke(thread_id="u").state) == {"n": 9 if changes else 3, "more": 1}
-    assert told(store, "graph", "u") == [], "it began with this graph"
+    assert data_of(store, "graph", "u") == [], "it began with this graph"
     assert verify(store, "u").ok
     assert grown.verify("u", strict=True).ok
 
@@ -136,7 +136,7 @@ def test_an_edit_as_a_node_of_the_new_graph_is_the_way_on() -> None:
     other = of_nodes(store, "x", "y")
     other.update_state("t", {"n": 5}, as_node="x")
     assert other.invoke(thread_id="t")["n"] == 6
-    assert len(told(store, "graph")) == 1
+    assert len(data_of(store, "graph")) == 1
 
 
 @pytest.mark.parametrize("change", ["a new channel", "a channel that is gone"])

@@ -169,7 +169,7 @@ def test_a_refusal_is_told_to_whoever_watches(store: Checkpointer) -> None:
     desk = Desk(at_gate(store), "t")
     with pytest.raises(AnswerRefused):
         desk.do(Answer("nonesuch", "approve", step=2))
-    assert [event.entry.kind for event in desk.told(LedgerWritten)] == ["refused"]
+    assert [event.entry.kind for event in desk.events_of(LedgerWritten)] == ["refused"]
 
 
 def test_an_answer_to_a_finished_and_to_a_cancelled_thread(store: Checkpointer) -> None:

@@ -30,7 +30,7 @@ def test_pending_then_running_then_completed_end(store: Checkpointer) -> None:
     assert standing(runner) == ("pending", "")
     desk.run()
     assert standing(runner) == ("completed", "end")
-    statuses = [event.progress.status for event in desk.told(ProgressChanged)]
+    statuses = [event.progress.status for event in desk.events_of(ProgressChanged)]
     assert statuses == ["running"]
     check_log(runner, "t")
 
@@ -101,7 +101,12 @@ def test_failed_node_error_resumes_at_the_node_that_failed(store: Checkpointer) 
     assert desk.session.cursor.error is not None
     assert "'b', attempt 1" in desk.session.cursor.error.message
     assert "no luck" in desk.session.cursor.error.message
-    assert len(desk.told(AttemptFailed)) == len(desk.told(RunStarted)) == len(desk.told(RunEnded)) == 1
+    assert (
+        len(desk.events_of(AttemptFailed))
+        == len(desk.events_of(RunStarted))
+        == len(desk.events_of(RunEnded))
+        == 1
+    )
     broken[0] = False
     result = runner.invoke(thread_id="t")
     assert (result.status, ran, list(result["log"])) == ("completed", ["a", "b", "b"], ["one", "two"])

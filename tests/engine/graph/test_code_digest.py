@@ -147,7 +147,7 @@ def test_another_process_comes_to_the_same_digest(tmp_path: Path) -> None:
         "import theirs\nfrom hitl_tui.engine.graph.code_digest import CodeReader\n"
         "print(CodeReader({}).digest(theirs.node))"
     )
-    told = {
+    output = {
         subprocess.run(
             [sys.executable, "-c", program],
             cwd=tmp_path,
@@ -158,5 +158,5 @@ def test_another_process_comes_to_the_same_digest(tmp_path: Path) -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(told) == 1
-    assert "".join(told).strip()
+    assert len(output) == 1
+    assert "".join(output).strip()

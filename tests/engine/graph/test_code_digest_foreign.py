@@ -108,9 +108,11 @@ def digest_of(value: Any) -> str:
     """
     module: dict[str, Any] = {"__name__": "theirs", "value": value, "VALUE": value, "LIST": [value, (value,)]}
     exec(compile(textwrap.dedent(source), "/home/ann/theirs.py", "exec"), module)
-    told = [CodeReader({"judge": value}).digest(each) for each in (module["node"], closed_over(value), value)]
-    assert {len(text) for text in told} == {64}
-    return " ".join(told)
+    digests = [
+        CodeReader({"judge": value}).digest(each) for each in (module["node"], closed_over(value), value)
+    ]
+    assert {len(text) for text in digests} == {64}
+    return " ".join(digests)
 
 
 @pytest.mark.parametrize("name", OBJECTS)

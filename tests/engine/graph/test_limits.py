@@ -255,7 +255,7 @@ class TestSeconds:
 class TestAlerts:
     """Issue 4: told once at 50, 75, 90 and 100 per cent."""
 
-    def told(self, events: list[Event]) -> list[tuple[str, int]]:
+    def alerts(self, events: list[Event]) -> list[tuple[str, int]]:
         return [(event.limit, event.percent) for event in events if isinstance(event, LimitNear)]
 
     @pytest.mark.parametrize(
@@ -270,14 +270,14 @@ class TestAlerts:
     def test_each_percentage_is_told_once_on_the_way_up(self, limits: Limits, name: str) -> None:
         events: list[Event] = []
         until(99, limits).invoke(on_event=events.append)
-        assert self.told(events) == [(name, 50), (name, 75), (name, 90), (name, 100)]
+        assert self.alerts(events) == [(name, 50), (name, 75), (name, 90), (name, 100)]
 
     async def test_time_is_told_too(self, timed: Any) -> None:
         events: list[Event] = []
         session = timed[1](3, 32)
         session.sink = events.append
         await drain(RunLoop(session))
-        assert [alert for alert in self.told(events) if alert[0] == "max_seconds"] == [
+        assert [alert for alert in self.alerts(events) if alert[0] == "max_seconds"] == [
             ("max_seconds", 50),
             ("max_seconds", 90),
         ]
@@ -291,19 +291,19 @@ class TestAlerts:
     def test_of_several_passed_at_once_the_highest_is_told(self) -> None:
         events: list[Event] = []
         until(1, Limits(max_tokens=13)).invoke(on_event=events.append)
-        assert self.told(events) == [("max_tokens", 90)]
+        assert self.alerts(events) == [("max_tokens", 90)]
 
     def test_a_resumed_thread_is_not_told_again_but_a_raised_limit_is(self, store: Checkpointer) -> None:
         runner = until(99, Limits(max_iterations=2), store)
         runner.invoke(thread_id="t")
         events: list[Event] = []
         runner.invoke(thread_id="t", on_event=events.append)
-        assert self.told(events) == []
+        assert self.alerts(events) == []
         runner.extend_limits("t", max_iterations=4, actor="ann")
         runner.invoke(thread_id="t", on_event=events.append)
-        assert self.told(events) == [("max_iterations", 75), ("max_iterations", 100)]
+        assert self.alerts(events) == [("max_iterations", 75), ("max_iterations", 100)]
 
     def test_without_a_limit_nothing_is_told(self) -> None:
         events: list[Event] = []
         until(30, Limits(max_iterations=None)).invoke(on_event=events.append)
-        assert self.told(events) == []
+        assert self.alerts(events) == []

@@ -263,8 +263,8 @@ def test_an_unknown_price_is_reported_once(choice: Any) -> None:
     limits = Limits(max_cost_usd=1.0, on_unknown_price=choice)
     runner = runner_of(chat_often, model, limits)
     result = runner.invoke(thread_id="t", on_event=events.append)
-    told = [event for event in events if isinstance(event, PriceUnknown)]
-    assert [(event.agent, event.model, event.stops) for event in told] == [("a", "m", choice == "stop")]
+    warnings = [event for event in events if isinstance(event, PriceUnknown)]
+    assert [(event.agent, event.model, event.stops) for event in warnings] == [("a", "m", choice == "stop")]
     if choice == "warn":
         assert (result.status, model.calls) == ("completed", 50)
         return

@@ -155,8 +155,8 @@ class TestCost:
 def test_each_retry_is_told_with_its_attempt_and_its_wait() -> None:
     seen: list[Any] = []
     chain(CHANNELS, Failing(2), retry=patient(3)).compile().invoke(on_event=seen.append)
-    told = [event for event in seen if isinstance(event, (NodeStarted, NodeRetrying, StepCommitted))][1:]
-    assert [(type(event).__name__, getattr(event, "attempt", 0)) for event in told] == [
+    events = [event for event in seen if isinstance(event, (NodeStarted, NodeRetrying, StepCommitted))][1:]
+    assert [(type(event).__name__, getattr(event, "attempt", 0)) for event in events] == [
         ("NodeStarted", 1),
         ("NodeRetrying", 1),
         ("NodeStarted", 2),
@@ -164,7 +164,7 @@ def test_each_retry_is_told_with_its_attempt_and_its_wait() -> None:
         ("NodeStarted", 3),
         ("StepCommitted", 0),
     ]
-    retrying = [event for event in told if isinstance(event, NodeRetrying)]
+    retrying = [event for event in events if isinstance(event, NodeRetrying)]
     assert [(event.max_attempts, event.wait) for event in retrying] == [(3, 0), (3, 0)]
     assert "failure 1" in retrying[0].error
 

@@ -120,7 +120,7 @@ def test_why_it_ended_is_in_the_ledger(store: Checkpointer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "message"),
     [
         (max_turns(2) | max_turns(1), "1 turn"),
         (max_turns(2) & text_match("turn", "log"), "2 turns and 'turn' found in log"),
@@ -129,11 +129,11 @@ def test_why_it_ended_is_in_the_ledger(store: Checkpointer) -> None:
     ids=["a | b: the one that holds", "a & b: both", "a & (b | c): what holds of each"],
 )
 def test_what_was_reached_is_told_and_not_what_was_not(
-    store: Checkpointer, condition: Termination, told: str
+    store: Checkpointer, condition: Termination, message: str
 ) -> None:
     runner = endless(condition, checkpointer=store)
     runner.invoke(thread_id="t")
-    assert store.ledger("t")[-1].note == told
+    assert store.ledger("t")[-1].note == message
 
 
 def test_alternatives_beside_others_are_in_brackets() -> None:
@@ -143,7 +143,7 @@ def test_alternatives_beside_others_are_in_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda: custom_condition(True), "takes a function, not true or false"),  # type: ignore[arg-type]
         (lambda: cost_limit(float("nan")), "nan"),
@@ -152,8 +152,8 @@ def test_alternatives_beside_others_are_in_brackets() -> None:
     ],
     ids=["custom_condition of no function", "cost_limit of nan", "cost_limit of text", "no pattern"],
 )
-def test_what_is_no_condition_is_refused_when_built(make: Any, told: str) -> None:
-    with pytest.raises(GraphInvalid, match=told):
+def test_what_is_no_condition_is_refused_when_built(make: Any, message: str) -> None:
+    with pytest.raises(GraphInvalid, match=message):
         make()
 
 

@@ -101,9 +101,9 @@ def test_one_that_ends_the_thread_by_its_deadline_withdraws_the_others(store: Ch
     waits = runner.invoke({"items": ["a", "b", "c"]}, thread_id="t")
     result = runner.invoke(thread_id="t") if waits.pending else waits
     assert (result.status, result.reason, result.pending) == ("failed", "deadline", ())
-    told = {one.request_id: one.kind for one in store.ledger("t")}
+    entries = {one.request_id: one.kind for one in store.ledger("t")}
     asked = {one.note: one.request_id for one in store.ledger("t") if one.kind == "request"}
-    assert {title: told[wanted] for title, wanted in asked.items()} == {
+    assert {title: entries[wanted] for title, wanted in asked.items()} == {
         "a": "withdrawn",
         "b": "timeout",
         "c": "withdrawn",
@@ -169,8 +169,8 @@ def test_a_question_that_an_edit_has_made_idle_is_withdrawn(store: Checkpointer)
     answer(runner, "scan[0]", "yes")
     result = runner.invoke(thread_id="t")
     assert (result.status, result["log"]) == ("completed", [["?a", "yes", None], ["b", None]])
-    told = [(one.request_id, one.kind) for one in store.ledger("t") if one.kind in ("answer", "withdrawn")]
-    assert told == [(first.id, "answer"), (second.id, "withdrawn")]
+    entries = [(one.request_id, one.kind) for one in store.ledger("t") if one.kind in ("answer", "withdrawn")]
+    assert entries == [(first.id, "answer"), (second.id, "withdrawn")]
     assert runner.verify("t", strict=True).ok
 
 
@@ -181,7 +181,7 @@ def test_a_question_that_another_has_taken_the_place_of_is_withdrawn(store: Chec
     answer(runner, "scan[0]", "yes")
     waits = runner.invoke(thread_id="t")
     assert [one.title for one in waits.pending] == ["?c"]
-    told = [one.request_id for one in store.ledger("t") if one.kind == "withdrawn"]
-    assert told == [second.id]
+    entries = [one.request_id for one in store.ledger("t") if one.kind == "withdrawn"]
+    assert entries == [second.id]
     with pytest.raises(AnswerRefused, match="withdrawn"):
         runner.answer("t", second.id, "too late", step=waits.step)

@@ -49,9 +49,9 @@ def runner(store: Checkpointer, kind: str, policy: Any) -> GraphRunner:
 @pytest.mark.parametrize("kind", KINDS)
 def test_warn_tells_it_once_and_goes_on(store: Checkpointer, kind: str) -> None:
     it = runner(store, kind, "warn")
-    told: list[Any] = []
-    assert it.invoke(thread_id="t", on_event=told.append).status == "completed"
-    warned = [event for event in told if isinstance(event, TaintRead)]
+    events: list[Any] = []
+    assert it.invoke(thread_id="t", on_event=events.append).status == "completed"
+    warned = [event for event in events if isinstance(event, TaintRead)]
     assert [(event.node, [one.channel for one in event.tainted]) for event in warned] == [("step", ["pages"])]
     assert len(ledger_of(store, "t", "taint")) == 1
 
@@ -59,12 +59,12 @@ def test_warn_tells_it_once_and_goes_on(store: Checkpointer, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_block_fails_the_step_before_anything_of_it_runs(store: Checkpointer, kind: str) -> None:
     it = runner(store, kind, "block")
-    told: list[Any] = []
+    events: list[Any] = []
     with pytest.raises(TaintBlocked, match=r"node 'step' was not run: .*pages \(web"):
-        it.invoke(thread_id="t", on_event=told.append)
+        it.invoke(thread_id="t", on_event=events.append)
     cursor = it.open("t").cursor
     assert (cursor.status, cursor.reason, cursor.head) == ("failed", "policy", 1)
-    assert not any(isinstance(event, BranchStarted) for event in told)
+    assert not any(isinstance(event, BranchStarted) for event in events)
     assert store.info("t/step#1") is None
     it.declassify("t", "pages", actor="ann", reason="looked at it")
     assert it.invoke(thread_id="t").status == "completed"

@@ -37,7 +37,7 @@ def composed(
 
 
 @pytest.mark.parametrize(
-    ("how", "told", "hint"),
+    ("how", "message", "hint"),
     [
         (
             {"inner": "public"},
@@ -67,20 +67,20 @@ def composed(
         "into the goal",
     ],
 )
-def test_a_copy_from_private_to_public_is_refused_when_built(how: Any, told: str, hint: str) -> None:
+def test_a_copy_from_private_to_public_is_refused_when_built(how: Any, message: str, hint: str) -> None:
     with pytest.raises(GraphInvalid) as refused:
         composed(**how).compile()
-    assert told in refused.value.message
+    assert message in refused.value.message
     assert hint in refused.value.hint
 
 
 @pytest.mark.parametrize("how", [{}, {"outer": "public"}], ids=["private to private", "public to private"])
 def test_other_copies_are_built_and_told_to_nobody(store: Checkpointer, how: Any) -> None:
     runner = composed(**how).compile(checkpointer=store)
-    told: list[Any] = []
-    runner.invoke({"secret": WORD}, thread_id="t", on_event=told.append)
+    events: list[Any] = []
+    runner.invoke({"secret": WORD}, thread_id="t", on_event=events.append)
     assert runner.get_state("t")["result"] == f"{WORD}!"
-    assert f"{WORD}!" not in repr(told)
+    assert f"{WORD}!" not in repr(events)
 
 
 def mapped(store: Checkpointer, node: Any, **options: Any) -> Any:
@@ -100,21 +100,21 @@ def test_items_of_a_private_channel_are_told_nowhere(store: Checkpointer) -> Non
         return {"n": 1}
 
     runner = mapped(store, node)
-    told: list[Any] = []
-    runner.invoke({"keys": [WORD, WORD]}, thread_id="t", on_event=told.append)
-    assert f"{WORD}!" not in repr(told)
+    events: list[Any] = []
+    runner.invoke({"keys": [WORD, WORD]}, thread_id="t", on_event=events.append)
+    assert f"{WORD}!" not in repr(events)
     assert WORD.encode() not in msgspec.json.encode(runner.history("t"))
     assert WORD not in repr(runner.run_info("t"))
 
 
 def test_a_question_of_a_branch_does_not_show_its_private_item(store: Checkpointer) -> None:
     runner = mapped(store, lambda _s, config: {"n": len(config.interrupt("go on?"))})
-    told: list[Any] = []
-    runner.invoke({"keys": [WORD]}, thread_id="t", on_event=told.append)
+    events: list[Any] = []
+    runner.invoke({"keys": [WORD]}, thread_id="t", on_event=events.append)
     cursor = runner.open("t").cursor
     assert cursor.pending
     assert WORD.encode() not in msgspec.json.encode(cursor.pending)
-    assert f"{WORD}!" not in repr(told)
+    assert f"{WORD}!" not in repr(events)
 
 
 @pytest.mark.parametrize(

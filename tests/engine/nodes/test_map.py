@@ -112,7 +112,7 @@ class TestBranches:
 
 class TestItems:
     @pytest.mark.parametrize(
-        ("items", "told"),
+        ("items", "message"),
         [
             ([1, 2, 3], "'items' has 3 items, more than max_items=2"),
             ("abc", "'items' holds text, not a list"),
@@ -120,9 +120,9 @@ class TestItems:
         ],
         ids=["more items than max_items is an error", "a text is no list", "null is no list"],
     )
-    def test_nothing_runs(self, items: Any, told: str) -> None:
+    def test_nothing_runs(self, items: Any, message: str) -> None:
         ran: list[int] = []
-        with pytest.raises(NodeFailed, match=told):
+        with pytest.raises(NodeFailed, match=message):
             mapped(lambda _s, c: ran.append(c.index), max_items=2).invoke({"items": items})
         assert ran == []
 
@@ -341,7 +341,7 @@ class TestJoins:
         assert runner.verify("t", strict=True).ok
 
     @pytest.mark.parametrize(
-        ("join", "items", "told"),
+        ("join", "items", "message"),
         [
             (quorum(3), 4, r"quorum\(3\) of 4 branches can't be reached: 2 failed"),
             (quorum(3), 2, r"quorum\(3\) of 2 branches can't be reached"),
@@ -350,9 +350,11 @@ class TestJoins:
         ],
         ids=["too many failures", "too few items", "no items at all", "the error says why"],
     )
-    def test_a_join_that_cannot_be_reached_is_a_node_failure(self, join: Any, items: int, told: str) -> None:
+    def test_a_join_that_cannot_be_reached_is_a_node_failure(
+        self, join: Any, items: int, message: str
+    ) -> None:
         runner = mapped(failing_at(0, 1), join=join)
-        with pytest.raises(NodeFailed, match=told):
+        with pytest.raises(NodeFailed, match=message):
             runner.invoke({"items": list(range(items))})
 
     def test_an_unreachable_quorum_gives_up_at_once(self) -> None:
@@ -376,11 +378,11 @@ class TestEvents:
             return {"log": config.item}
 
         mapped(node, max_concurrent=1).invoke({"items": ["a", "b"]}, on_event=events)
-        told = [
+        moves = [
             (type(one).__name__, one.outcome.path if isinstance(one, BranchEnded) else one.path)
             for one in events.of(BranchStarted, BranchEnded, TextStreamed)
         ]
-        assert told == [
+        assert moves == [
             ("BranchStarted", "scan[0]"),
             ("TextStreamed", "scan[0]"),
             ("BranchEnded", "scan[0]"),

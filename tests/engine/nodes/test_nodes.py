@@ -94,7 +94,7 @@ def test_a_mapping_or_an_envelope_updates(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "message"),
     [
         ("draft", "text"),
         (3, "a whole number"),
@@ -106,8 +106,8 @@ def test_a_mapping_or_an_envelope_updates(answer: Any) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_anything_else_fails_the_node_saying_what_to_return(answer: Any, told: str) -> None:
-    with pytest.raises(NodeFailed, match=f"returned {told}") as caught:
+def test_anything_else_fails_the_node_saying_what_to_return(answer: Any, message: str) -> None:
+    with pytest.raises(NodeFailed, match=f"returned {message}") as caught:
         one_node(CHANNELS, returning(answer)).invoke()
     assert "a dict of channel updates, a NodeResult or None" in caught.value.hint
 
@@ -301,7 +301,7 @@ class TestSecondParameter:
         assert one_node(CHANNELS, node).invoke()["a"] == 1
 
     def test_a_default_of_a_third_is_kept_as_well(self) -> None:
-        node = lambda _state, told, word="kept": {"a": [told.iteration, word]}  # noqa: E731
+        node = lambda _state, config, word="kept": {"a": [config.iteration, word]}  # noqa: E731
         assert one_node(CHANNELS, node).invoke()["a"] == [1, "kept"]
 
     def test_a_route_and_a_gate_keep_theirs(self) -> None:

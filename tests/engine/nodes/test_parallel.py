@@ -27,8 +27,8 @@ def fails(_state: Any) -> None:
 def test_members_commit_by_their_place_in_the_list_then_by_channel(store: Checkpointer) -> None:
     runner = grouped(store, b=writes(total=1, log="b"), a=writes(log="a"))
     assert runner.invoke(thread_id="t")["log"] == ["b", "a"]
-    told = [(one.path, one.node, one.source, one.channel) for one in store.records("t", 1, 1)]
-    assert told == [
+    records = [(one.path, one.node, one.source, one.channel) for one in store.records("t", 1, 1)]
+    assert records == [
         ("group/b", "group", "map", "log"),
         ("group/b", "group", "map", "total"),
         ("group/a", "group", "map", "log"),
@@ -102,7 +102,7 @@ def graph() -> StateGraph:
 
 
 @pytest.mark.parametrize(
-    ("build", "told"),
+    ("build", "message"),
     [
         (lambda g: g.add_parallel("p", ["a", "x"]), "unknown node 'x'"),
         (lambda g: g.add_parallel("p", ["a", "a"]), "names 'a' twice"),
@@ -125,8 +125,8 @@ def graph() -> StateGraph:
         (lambda g: g.add_map("p", over="items", node="fn"), "is text"),
     ],
 )
-def test_building_refuses(build: Any, told: str) -> None:
-    with pytest.raises(GraphInvalid, match=told):
+def test_building_refuses(build: Any, message: str) -> None:
+    with pytest.raises(GraphInvalid, match=message):
         build(graph()).add_edge(START, "p").add_edge("p", END).compile()
 
 

@@ -103,7 +103,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 PLACES = ("a branch", "a route", "a route's key", "a condition", "a subgraph")
 
 
-def told(way: str) -> str:
+def everything_kept(way: str) -> str:
     """All that is kept and told of a run that fails in one way."""
     channels = {
         "text": Channel("", visibility="private"),
@@ -153,5 +153,5 @@ def told(way: str) -> str:
 
 @pytest.mark.parametrize("way", [*WAYS, *PLACES])
 def test_no_fact_of_a_failure_quotes_a_private_value(way: str) -> None:
-    said = told(way)
+    said = everything_kept(way)
     assert not [canary for canary in CANARIES if canary in said], said

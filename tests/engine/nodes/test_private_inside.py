@@ -32,7 +32,7 @@ def test_a_private_subject_of_a_question_inside_is_not_shown_on_the_parent(store
     (request,) = runner.invoke({}, thread_id="t", on_event=events).pending
     runner.answer("t", request.id, "ok", step=request.step, actor="ann")
     assert runner.invoke(thread_id="t", on_event=events)["out"] == "fine"
-    told = b"".join(msgspec.json.encode(event, enc_hook=repr) for event in events.all)
-    assert b"Ada" not in told
+    encoded = b"".join(msgspec.json.encode(event, enc_hook=repr) for event in events.all)
+    assert b"Ada" not in encoded
     assert b"Ada" not in msgspec.json.encode([store.ledger("t"), store.cursor("t")], enc_hook=repr)
     assert runner.get_state("t/team#1")["secret"] == "Ada L."

@@ -53,7 +53,7 @@ class TestBuilding:
                 graph.compile()
 
     @pytest.mark.parametrize(
-        ("inputs", "outputs", "told"),
+        ("inputs", "outputs", "message"),
         [
             ({"tusk": "question"}, {}, "inputs: there is no channel 'tusk'"),
             ({"task": "query"}, {}, "inputs, inside: there is no channel 'query'"),
@@ -62,8 +62,8 @@ class TestBuilding:
             (["task"], {}, "inputs is"),
         ],
     )
-    def test_channels_that_are_not_there_are_refused(self, inputs: Any, outputs: Any, told: str) -> None:
-        with pytest.raises(GraphInvalid, match=told):
+    def test_channels_that_are_not_there_are_refused(self, inputs: Any, outputs: Any, message: str) -> None:
+        with pytest.raises(GraphInvalid, match=message):
             (
                 StateGraph(OUTER)
                 .add_subgraph("team", inner(), inputs=inputs, outputs=outputs)

@@ -343,18 +343,18 @@ class TestEvents:
     def test_a_rollback_ends_with_exactly_one_terminal_event(self, store: Checkpointer, world: World) -> None:
         runner = booked(store, world)
         world.broken = {"hotel"}
-        told: list[Any] = []
-        runner.rollback("t", on_event=told.append)
+        events: list[Any] = []
+        runner.rollback("t", on_event=events.append)
         kinds = [
             type(event)
-            for event in told
+            for event in events
             if isinstance(event, (RunStarted, NodeStarted, StepCommitted, AttemptFailed, RunEnded))
         ]
         assert kinds == [
             RunStarted, NodeStarted, StepCommitted, NodeStarted, AttemptFailed, NodeStarted, StepCommitted,
             RunEnded,
         ]  # fmt: skip
-        assert told[-1].progress.status == "failed"
+        assert events[-1].progress.status == "failed"
 
     def test_a_pause_stops_between_two_handlers_and_the_next_rollback_goes_on(
         self, store: Checkpointer, world: World

@@ -35,8 +35,8 @@ def test_a_committed_step_is_told_with_its_updates_before_the_next_node_starts()
     channels = {"a": Channel(0, reducer="sum"), "b": Channel([], reducer="append")}
     runner = chain(channels, returning({"b": "x", "a": 2}), returning({"a": 3})).compile()
     runner.invoke({"a": 1}, on_event=seen.append)
-    told = [event for event in seen if isinstance(event, (NodeStarted, StepCommitted))]
-    kinds = [(type(event).__name__, getattr(event, "step", None)) for event in told]
+    events = [event for event in seen if isinstance(event, (NodeStarted, StepCommitted))]
+    kinds = [(type(event).__name__, getattr(event, "step", None)) for event in events]
     assert kinds == [
         ("StepCommitted", None),
         ("NodeStarted", 1),
@@ -44,7 +44,7 @@ def test_a_committed_step_is_told_with_its_updates_before_the_next_node_starts()
         ("NodeStarted", 2),
         ("StepCommitted", None),
     ]
-    steps = [event for event in told if isinstance(event, StepCommitted)]
+    steps = [event for event in events if isinstance(event, StepCommitted)]
     assert [step.checkpoint.step for step in steps] == [0, 1, 2]
     lens = [(u.channel, u.reducer, u.before, u.update, u.after, u.changed) for u in steps[1].updates]
     assert lens == [("a", "sum", 1, 2, 3, True), ("b", "append", [], "x", ["x"], True)]

@@ -468,13 +468,13 @@ ALTERNATIVES: dict[str, tuple[Any, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("schema", "value", "told"), ALTERNATIVES.values(), ids=ALTERNATIVES)
+@pytest.mark.parametrize(("schema", "value", "message"), ALTERNATIVES.values(), ids=ALTERNATIVES)
 def test_of_alternatives_the_message_names_each_type_that_was_expected(
-    schema: Any, value: Any, told: str
+    schema: Any, value: Any, message: str
 ) -> None:
     with pytest.raises(SchemaMismatch) as caught:
         write(Channel(schema=schema), value)
-    assert told in caught.value.message
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/s.json", "file:///etc/hostname"])

@@ -45,16 +45,16 @@ def all_events(store: Checkpointer) -> list[Any]:
 
 
 def test_no_event_has_a_private_value(store: Checkpointer) -> None:
-    told = repr(all_events(store))
-    assert "'open'" in told
-    assert not any(word in told for word in WORDS)
+    event_text = repr(all_events(store))
+    assert "'open'" in event_text
+    assert not any(word in event_text for word in WORDS)
 
 
 def test_no_event_has_the_hash_of_a_private_value(store: Checkpointer) -> None:
-    told = repr(all_events(store))
+    event_text = repr(all_events(store))
     lists = [["sesame"], ["sesame", "letmein"], ["sesame", "letmein", "hunter2"], ["swordfish"]]
     digests = [item_hash(word) for word in WORDS] + [channel_hash(value) for value in lists]
-    assert not any(digest.hex() in told or repr(digest)[2:-1] in told for digest in digests)
+    assert not any(digest.hex() in event_text or repr(digest)[2:-1] in event_text for digest in digests)
 
 
 def test_the_lens_shows_that_there_was_a_change(store: Checkpointer) -> None:
@@ -150,15 +150,15 @@ def test_a_failed_update_names_the_keys_that_the_schema_of_a_private_channel_has
 def test_a_question_names_a_private_subject_and_shows_what_its_payload_says(store: Checkpointer) -> None:
     """Title, payload and answer are public; the subject is a channel, told as any other."""
 
-    def told(question: dict[str, Any], thread: str) -> str:
+    def recorded(question: dict[str, Any], thread: str) -> str:
         node = lambda state, config: config.interrupt({"kind": "approve", **question})  # noqa: E731
         events: list[Any] = []
         runner = chain(CHANNELS, node).compile(checkpointer=store)
         assert runner.invoke(thread_id=thread, on_event=events.append).pending
         return repr((events, store.ledger(thread)))
 
-    assert "swordfish" not in told({"subject": "key"}, "t")
-    assert "swordfish" in told({"payload": {"key": "swordfish"}}, "u")
+    assert "swordfish" not in recorded({"subject": "key"}, "t")
+    assert "swordfish" in recorded({"payload": {"key": "swordfish"}}, "u")
 
 
 def test_a_stream_shows_no_private_value(store: Checkpointer) -> None:

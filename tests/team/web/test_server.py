@@ -188,8 +188,8 @@ async def test_a_session_gets_its_person_its_thread_and_its_size_and_ends_with_i
 ) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person("bob")
-        socket, told = await opened(client, "/session/thread/r1")
-        assert told[:3] == ["bob", ["--", "r1"], "100x30"]
+        socket, greeting = await opened(client, "/session/thread/r1")
+        assert greeting[:3] == ["bob", ["--", "r1"], "100x30"]
         await socket.send_str(json.dumps(["stdin", "é\ud800"]))
         await painted(socket, "Dé?".encode())
         await socket.send_str(json.dumps(["resize", {"width": 10**9, "height": -1}]))
@@ -198,9 +198,9 @@ async def test_a_session_gets_its_person_its_thread_and_its_size_and_ends_with_i
         await painted(socket, b'{"type": "blur"}')
         await socket.send_str(json.dumps(["ping", "7"]))
         assert await socket.receive_json() == ["pong", "7"]
-        assert is_alive(told[3])
+        assert is_alive(greeting[3])
         await socket.close()
-        await until_gone(told[3])
+        await until_gone(greeting[3])
 
 
 async def test_a_page_that_is_heard_of_no_more_ends_its_session(
@@ -210,9 +210,9 @@ async def test_a_page_that_is_heard_of_no_more_ends_its_session(
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         socket = await client.ws_connect("/session", params=size(), autoping=False)
-        told = json.loads((await socket.receive(30)).data)
-        assert is_alive(told[3])
-        await until_gone(told[3])  # nothing is closed: a machine that went to sleep says nothing
+        greeting = json.loads((await socket.receive(30)).data)
+        assert is_alive(greeting[3])
+        await until_gone(greeting[3])  # nothing is closed: a machine that went to sleep says nothing
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ async def test_what_a_link_names_stays_a_name(path: str, opens: list[str], tmp_p
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         socket = await client.ws_connect(URL(path, encoded=True))
-        told = json.loads((await socket.receive(30)).data)
-        assert told[1] == ["--", *opens]
+        greeting = json.loads((await socket.receive(30)).data)
+        assert greeting[1] == ["--", *opens]
         await socket.close()
 
 
@@ -251,11 +251,11 @@ async def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(web_session, "_GRACE", 0.05)
     monkeypatch.setattr(web_session, "_HURRY", 0.05)
     async with serving(tmp_path) as desk:
-        socket, told = await opened(await desk.as_person())
+        socket, greeting = await opened(await desk.as_person())
         await socket.send_str('["stdin", "hang"]')
         await painted(socket, b"hangs")
         await socket.close()
-        await until_gone(told[3])
+        await until_gone(greeting[3])
 
 
 async def test_what_a_program_says_at_its_end_is_shown_and_harmless(tmp_path: Path) -> None:
@@ -313,8 +313,8 @@ async def test_a_proxy_says_who_asks_and_nobody_else_does(tmp_path: Path) -> Non
     async with serving(tmp_path, proxy=proxy) as desk:
         client = desk.client()
         client.headers["X-Forwarded-User"] = "carla"
-        socket, told = await opened(client)
-        assert told[0] == "carla"
+        socket, greeting = await opened(client)
+        assert greeting[0] == "carla"
         await socket.close()
         for names in ([], ["a", "b"], ["a\u202eb"], ["x" * 101]):
             headers = [("Origin", desk.url), *(("X-Forwarded-User", name) for name in names)]
@@ -379,6 +379,6 @@ async def test_the_end_of_the_server_ends_every_process(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         sessions = [await opened(client) for _ in range(3)]
-        pids = [told[3] for _, told in sessions]
+        pids = [greeting[3] for _, greeting in sessions]
         assert all(map(is_alive, pids))
     assert not any(map(is_alive, pids))

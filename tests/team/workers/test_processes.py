@@ -223,15 +223,15 @@ def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_
         detach(app, url, graph, name)
     with worker(url, graph, options=("--concurrency", "2")) as running:
         until(lambda: len(list(tmp_path.glob("at?*"))) == 2, "two nodes run")
-        told = app("workers", "--store", url).out
-        assert "1 worker · 2 threads run · 1 queued" in told
-        assert f"process {running.process.pid}" in told
-        assert [bool(re.search(rf"{name} +.*runs at worker \d+, since ", told)) for name in "abc"] == [
+        output = app("workers", "--store", url).out
+        assert "1 worker · 2 threads run · 1 queued" in output
+        assert f"process {running.process.pid}" in output
+        assert [bool(re.search(rf"{name} +.*runs at worker \d+, since ", output)) for name in "abc"] == [
             True,
             True,
             False,
         ]
-        assert re.search("c +.*queued ", told)
+        assert re.search("c +.*queued ", output)
         assert len(list(tmp_path.glob("at?*"))) == 2, "the third waits for its turn"
         (tmp_path / "on").touch()
         for name in ("a", "b", "c"):

@@ -49,7 +49,7 @@ def job(**facts: Any) -> WorkerJob:
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("worker_job", "words"),
     [
         (job(), "queued just now"),
         (job(orphan=True), "queued just now: no worker has graph flow 01234567"),
@@ -61,8 +61,8 @@ def job(**facts: Any) -> WorkerJob:
         ),
     ],
 )
-def test_where_a_job_stands_in_words(told: WorkerJob, words: str) -> None:
-    assert job_words(told, NOW) == words
+def test_where_a_job_stands_in_words(worker_job: WorkerJob, words: str) -> None:
+    assert job_words(worker_job, NOW) == words
 
 
 def test_no_name_in_the_tables_can_steer_a_terminal() -> None:
