@@ -19,6 +19,7 @@ from hitl_tui.collector import collect_no_more
 from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
+from hitl_tui.verbs import VerbEntry, verbs
 
 
 class Entry(NamedTuple):
@@ -36,10 +37,10 @@ class LazyGroup(click.Group):
     """Lists its commands from a table, so that `--help` costs no imports.
 
     Args:
-        groups: the commands by name under the headings of `--help`, in the order in which it shows them.
+        groups: the commands by name, under the headings of `--help`.
     """
 
-    def __init__(self, *args: Any, groups: dict[str, dict[str, Entry]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, groups: dict[str, dict[str, Entry | VerbEntry]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.groups = groups
         self.entries = {name: entry for group in groups.values() for name, entry in group.items()}
@@ -51,10 +52,15 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = getattr(
-            import_module(entry.module), entry.attribute or cmd_name.replace("-", "_")
-        )
-        command.epilog = examples(cmd_name)
+        command: click.Command
+        if isinstance(entry, Entry):
+            attribute = entry.attribute or cmd_name.replace("-", "_")
+            command = getattr(import_module(entry.module), attribute)
+        else:
+            from hitl_tui.cli.verbs import command_of
+
+            command = command_of(entry)
+        command.epilog = _epilog(examples(cmd_name))
         return command
 
     def resolve_command(
@@ -87,8 +93,6 @@ EXAMPLES = {
     "resume": ["hitl-tui resume", "hitl-tui resume r1 --headless"],
     "step": ["hitl-tui step r1"],
     "pause": ['hitl-tui pause r1 --note "lunch"'],
-    "extend": ["hitl-tui extend r1 max_iterations=50", "hitl-tui extend r1 max_cost_usd=none"],
-    "cancel": ['hitl-tui cancel r1 --note "no longer needed"'],
     "rollback": ["hitl-tui rollback trip --dry-run", 'hitl-tui rollback trip --yes --note "not needed"'],
     "approve": ['hitl-tui approve r1 --note "reads well" --run'],
     "revise": ['hitl-tui revise r1 --note "shorter" --run'],
@@ -179,14 +183,19 @@ EXAMPLES = {
 }
 
 
-def examples(command: str) -> str:
-    """The last paragraph of a command's help."""
-    lines = EXAMPLES[command]
+def examples(command: str) -> list[str]:
+    """Return command lines that show what a command is for."""
+    entry = COMMANDS[command]
+    return EXAMPLES[command] if isinstance(entry, Entry) else entry.examples
+
+
+def _epilog(lines: Sequence[str]) -> str:
+    """Return examples as the last paragraph of a command's help."""
     heading = "Example:" if len(lines) == 1 else "Examples:"
     return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
 
 
-GROUPS = {
+GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
     "Start and run": {
         "demo": Entry("hitl_tui.cli.run", "Step through the advisor workflow, without key or network."),
         "run": Entry("hitl_tui.cli.run", "Run your own workflow, with or without a screen."),
@@ -198,8 +207,6 @@ GROUPS = {
         "resume": Entry("hitl_tui.cli.run", "Continue a thread where it stopped."),
         "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
         "pause": Entry("hitl_tui.cli.running", "Pause a thread, whichever process runs it."),
-        "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a stopped thread can continue."),
-        "cancel": Entry("hitl_tui.cli.running", "Cancel a thread; this cannot be undone."),
         "rollback": Entry("hitl_tui.cli.running", "Undo the side effects of a thread's nodes."),
     },
     "Decide and change": {
@@ -266,6 +273,8 @@ GROUPS = {
         "completion": Entry("hitl_tui.cli.about", "Print the completion script for your shell."),
     },
 }
+for _verb in verbs().values():
+    GROUPS[_verb.heading][_verb.name] = _verb
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 

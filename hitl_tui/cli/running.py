@@ -132,44 +132,6 @@ async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: floa
 
 @click.command()
 @thread_argument
-@click.argument("limits", nargs=-1, required=True, metavar="LIMIT=NUMBER...")
-@note_option
-@on_thread(acts=True, builds=True)
-async def extend(opened: OpenThread, *, thread: str, limits: tuple[str, ...], note: str | None) -> ExitCode:
-    """Raise limits, so that a stopped thread can continue.
-
-    LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" removes one. With
-    on_unknown_price=warn, calls of unknown price count as nothing.
-    """
-    from hitl_tui.cli.headless import report
-    from hitl_tui.engine.commands import ExtendLimits
-    from hitl_tui.view.answers import read_limit
-
-    wanted = dict(map(read_limit, limits))
-    driver = await opened.thread(thread)
-    await driver.execute(ExtendLimits(wanted, opened.settings.reviewer, note))
-    return await report(driver, as_json=opened.as_json, done=True)
-
-
-@click.command()
-@thread_argument
-@note_option
-@on_thread(acts=True)
-async def cancel(opened: OpenThread, *, thread: str, note: str | None) -> ExitCode:
-    """Cancel a thread; this cannot be undone.
-
-    All steps are kept; a fork can continue from any of them.
-    """
-    from hitl_tui.cli.headless import report
-    from hitl_tui.engine.commands import Cancel
-
-    driver = await opened.thread(thread)
-    await driver.execute(Cancel(opened.settings.reviewer, note))
-    return await report(driver, as_json=opened.as_json, done=True)
-
-
-@click.command()
-@thread_argument
 @click.option("--dry-run", is_flag=True, help="Only show what would run, in its order.")
 @click.option("--yes", is_flag=True, help="Don't ask first.")
 @note_option

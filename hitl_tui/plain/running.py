@@ -8,9 +8,7 @@ from typing import Any
 from hitl_tui.drivers.breakpoints import fits, read_breakpoint
 from hitl_tui.drivers.protocol import ContextField, Snapshot
 from hitl_tui.engine.commands import (
-    Cancel,
     CancelAttempt,
-    ExtendLimits,
     Pause,
     PrepareGraph,
     ReloadGraph,
@@ -27,7 +25,6 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
-from hitl_tui.view.answers import read_limit
 from hitl_tui.view.family import free_name
 from hitl_tui.view.format import json_or_text, typed_input
 from hitl_tui.view.lines import content, name, short_id
@@ -94,7 +91,7 @@ def look(context: Context) -> None:
     newest = snapshot.checkpoints[-1:]
     tainted = [taint.channel for point in newest for taint in point.tainted]
     context.console.say(*channel_lines(snapshot.values, tainted))
-    _say_standing(context, snapshot)
+    say_standing(context, snapshot)
 
 
 def where(context: Context) -> None:
@@ -113,7 +110,7 @@ def _running_at(context: Context) -> list[str]:
     return lines
 
 
-def _say_standing(context: Context, snapshot: Snapshot) -> None:
+def say_standing(context: Context, snapshot: Snapshot) -> None:
     context.console.say(standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger))
     context.console.say(*unfinished_lines(snapshot.unfinished))
     if snapshot.owners:
@@ -164,7 +161,7 @@ def _go(context: Context, command: Step | Run) -> None:
     ready_to(context, Step if once else Run)
     context.stepping = once
     if _may_try_again(context, snapshot) and context.in_turn(command):
-        _follow(context)
+        follow(context)
 
 
 def _may_try_again(context: Context, snapshot: Snapshot) -> bool:
@@ -194,7 +191,7 @@ def _continue(context: Context) -> None:
     if snapshot.progress.status == "waiting" and not stays:
         _go(context, Run(_points(context)))
     else:
-        _say_standing(context, snapshot)
+        say_standing(context, snapshot)
 
 
 def continue_after_deadline(context: Context) -> bool:
@@ -217,7 +214,7 @@ def continue_after_deadline(context: Context) -> bool:
     return True
 
 
-def _follow(context: Context) -> None:
+def follow(context: Context) -> None:
     """Tell what runs until it has ended; ctrl+c pauses it."""
     driver = context.driver
     asked = False
@@ -232,7 +229,7 @@ def _follow(context: Context) -> None:
                 context.console.say("Pausing after this node; ctrl+c again stops the node.")
                 context.console.say(*_running_at(context))
             asked = True
-    _say_standing(context, context.snapshot())
+    say_standing(context, context.snapshot())
 
 
 async def _until_ended(context: Context) -> None:
@@ -276,32 +273,7 @@ def _reload(context: Context) -> None:
     """Go on with the graph as it is in its file now."""
     differences = context.run(context.driver.execute(ReloadGraph(context.actor)))
     context.console.say("The graph was reloaded.", *content([*differences], 40))
-    _say_standing(context, context.snapshot())
-
-
-def extend(context: Context) -> None:
-    """Raise the limit that stopped the run."""
-    seen = ready_to(context, ExtendLimits).state_hash
-    typed = context.console.ask("Which limit, as in max_iterations=50; empty changes none:")
-    if typed:
-        limits = dict([read_limit(typed)])
-        context.run(context.driver.execute(ExtendLimits(limits, context.actor, seen=seen)))
-        _say_standing(context, context.snapshot())
-
-
-def cancel(context: Context) -> None:
-    """End the thread for good, after a yes."""
-    snapshot = ready_to(context, Cancel)
-    if not confirm(context.console, "Cancel this thread? This cannot be undone."):
-        context.console.say("It was not cancelled.")
-        return
-    note = context.console.ask("Why (logged); empty for none:") or None
-    try:
-        context.run(context.driver.execute(Cancel(context.actor, note, snapshot.state_hash)))
-    except HitlError as error:
-        give_back(context, error, snapshot.progress.head, ("reason was", note))
-        return
-    _say_standing(context, context.snapshot())
+    say_standing(context, context.snapshot())
 
 
 def roll_back(context: Context) -> None:
@@ -324,7 +296,7 @@ def roll_back(context: Context) -> None:
     except HitlError as error:
         give_back(context, error, snapshot.progress.head, ("reason was", note))
         return
-    _follow(context)
+    follow(context)
 
 
 def open_thread(context: Context, typed: str) -> None:

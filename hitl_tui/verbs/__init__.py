@@ -1,1 +1,79 @@
-"""What a person can do to a thread: each verb in a file of its own, and the tables of all actions."""
+"""What a person can do to a thread: each verb is one file, in the package of its heading in `--help`.
+
+The name of a file is the name of its verb, and its docstring is the help of the subcommand. To list verbs,
+none of them is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder, SourceFileLoader
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from hitl_tui.verbs.conversation import Verb
+
+_HEADINGS: Final = ("running", "deciding")
+_EXAMPLE: Final = "    hitl-tui "
+
+
+class VerbEntry(NamedTuple):
+    """A verb by its name, as the command line and plain text mode write it.
+
+    Args:
+        heading: of its section in `--help`.
+        help: its module's docstring.
+    """
+
+    name: str
+    module: str
+    heading: str
+    help: str
+
+    @property
+    def summary(self) -> str:
+        """Its line in a list of verbs."""
+        return self.help.partition("\n")[0]
+
+    @property
+    def examples(self) -> list[str]:
+        """The command lines in its help."""
+        return [line.strip() for line in self.help.split("\n") if line.startswith(_EXAMPLE)]
+
+    @property
+    def text(self) -> str:
+        """Its help without the examples."""
+        return "\n".join(line for line in self.help.split("\n") if not line.startswith(_EXAMPLE)).strip()
+
+    def load(self) -> Verb:
+        """Import it."""
+        verb: Verb = import_module(self.module).VERB
+        return verb
+
+
+@cache
+def verbs() -> dict[str, VerbEntry]:
+    """Return all verbs by name, in the order of `--help`."""
+    return {entry.name: entry for package in _HEADINGS for entry in _entries(package)}
+
+
+def _entries(package: str) -> Iterator[VerbEntry]:
+    directory = str(Path(__file__).parent / package)
+    heading = _docstring("__init__", directory)
+    for module in iter_modules([directory]):
+        name = f"{__name__}.{package}.{module.name}"
+        yield VerbEntry(module.name.replace("_", "-"), name, heading, _docstring(module.name, directory))
+
+
+def _docstring(module: str, directory: str) -> str:
+    """Return a module's docstring without running it."""
+    spec = PathFinder.find_spec(module, [directory])
+    assert spec is not None
+    assert isinstance(spec.loader, SourceFileLoader)
+    code = spec.loader.get_code(module)
+    first = code.co_consts[0] if code is not None else None
+    return first.strip() if isinstance(first, str) else ""

@@ -59,7 +59,7 @@ def test_every_command_is_where_the_table_says_and_says_the_same(name: str) -> N
     assert CliRunner().invoke(command, ["--help"]).exit_code == 0
 
 
-EXAMPLES = [shlex.split(one) for lines in main.EXAMPLES.values() for one in lines]
+EXAMPLES = [shlex.split(one) for name in COMMANDS for one in main.examples(name)]
 
 
 @pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
@@ -76,8 +76,9 @@ def test_an_example_has_only_options_that_there_are(words: list[str]) -> None:
 
 
 def test_every_command_has_an_example_of_its_own() -> None:
-    assert set(main.EXAMPLES) == set(COMMANDS)
-    for name, lines in main.EXAMPLES.items():
+    for name in COMMANDS:
+        lines = main.examples(name)
+        assert lines
         assert all(f"hitl-tui {name}" in line for line in lines)
 
 

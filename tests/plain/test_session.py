@@ -10,9 +10,10 @@ import pytest
 
 from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.plain.commands import find_command, plain_commands
 from hitl_tui.plain.console import Terminal
-from hitl_tui.plain.loop import COMMANDS, HELP
 from hitl_tui.stores import open_store
+from hitl_tui.verbs import verbs
 from tests.plain.talker import Talker
 from tests.support import reviewed_flow
 from tests.support.asking_files import MAPPED
@@ -29,10 +30,20 @@ graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_itera
 """
 
 
-def test_the_help_has_each_command_and_no_other() -> None:
-    commands = {re.split(r"[ :]", clause)[0] for line in HELP for clause in re.split(r"\.  |; ", line)}
-    words = {word for word in commands if len(word) == 1 or word in COMMANDS}
-    assert words == COMMANDS.keys() - {"?", "help"} | {"q"}
+def test_the_help_has_a_line_for_each_verb_with_its_letter(waiting: Talker) -> None:
+    said = waiting("help\nq\n", "resume", "r", "--plain").out
+    for entry in verbs().values():
+        letter = entry.load().letter
+        line = f"{letter}, {entry.name}: " if letter else f"{entry.name}: "
+        assert line in said
+        assert find_command(entry.name) is not None
+        assert letter == "" or find_command(letter) is not None
+
+
+def test_no_two_commands_share_a_word_or_a_letter() -> None:
+    names = [name for row in plain_commands() for name in (row.word, row.letter) if name]
+    assert len(names) == len(set(names))
+    assert not {"q", "quit", "h", "help"} & set(names)
 
 
 HANGING = """
@@ -181,7 +192,7 @@ def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
 
 def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
     done = waiting("x\nno\nx\nyes\nno time\nl\nq\n", "resume", "r", "--plain")
-    assert "It was not cancelled." in done.out
+    assert "Nothing was done." in done.out
     assert "Cancelled at step 2: ended by a person." in done.out
     assert done.code == 1
 
@@ -189,7 +200,7 @@ def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
 def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
     done = waiting("s\nz\nv nothing\n\nh\nd\n1\n\nd\nc\nc\nq\n", "resume", "r", "--plain")
     assert "it waits for your decision" in done.out
-    assert "There is no command z; h lists the commands.\n" in done.out
+    assert "There is no command z; help lists the commands.\n" in done.out
     assert "there is no channel 'nothing'" in done.out
     assert "Nothing waits for a decision." in done.out
     assert "the run is completed" in done.out
@@ -198,7 +209,7 @@ def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
 
 @pytest.mark.parametrize("word", ["h", "help", "?"])
 def test_help_is_found_by_any_of_its_names(waiting: Talker, word: str) -> None:
-    assert "\ns: run one step." in waiting(f"{word}\nexit\n", "resume", "r", "--plain").out
+    assert "\ns, step: run one node." in waiting(f"{word}\nexit\n", "resume", "r", "--plain").out
 
 
 def test_input_that_does_not_fit_is_asked_for_again(talk: Talker, app: App, tmp_path: Path) -> None:
@@ -224,11 +235,15 @@ def test_leaving_says_the_whole_command_that_goes_on(talk: Talker, tmp_path: Pat
 
 def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
-    done = talk("c\nm\n\nm\nmax_turns=1\nm\nmax_iterations=3\nc\nq\n", "run", str(tmp_path / "limited.py"))
+    done = talk(
+        "c\nm\n\n\nm max_turns=1\nm\nmany\n\n3\nenough now\nc\nq\n", "run", str(tmp_path / "limited.py")
+    )
     assert done.out.count("Note: 50 % of the iterations are used: 1 of 2.") == 1
     assert "Note: 100 % of the iterations are used: 2 of 2." in done.out
     assert "Waiting at step 2: limit reached: 2 iterations." in done.out
-    assert "there is no limit 'max_turns'" in done.out
+    assert "Nothing was done." in done.out
+    assert "extend does not take 'max_turns=1'" in done.out
+    assert "'max_iterations=many' is not a limit" in done.out
     assert "Step 3 by a" in done.out
     assert done.code == 3
 
@@ -302,7 +317,7 @@ def test_words_for_a_thread_that_somebody_else_ended_are_given_back(
 
     monkeypatch.setattr("sys.stdin", Ended("x\nyes\ntoo late\nq\n", "r"))
     done = app("resume", "r", "--plain")
-    assert "Your reason was:\n  | too late\n" in done.out
+    assert "Your note was:\n  | too late\n" in done.out
 
 
 class TestAsking:

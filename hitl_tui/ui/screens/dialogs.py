@@ -18,17 +18,14 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
-from hitl_tui.errors import UsageError
+from hitl_tui.engine.commands import Fork
 from hitl_tui.given_files import expanded
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import refuse
-from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.answers import read_limit
 from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.repeats import fork_lines
@@ -49,11 +46,12 @@ _THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
 
 class DialogField(msgspec.Struct, frozen=True):
-    """A line to type in."""
+    """A line to type in; one that is `optional` does not get the focus first."""
 
     id: str
     label: str
     value: str = ""
+    optional: bool = False
 
 
 class DialogResult(msgspec.Struct, frozen=True):
@@ -94,8 +92,8 @@ class Dialog(Modal[DialogResult | None]):
         """Focus the first thing that can be typed in, else the answers."""
         self.query_one("#dialog-text", LineView).can_focus = False
         self._show_text()
-        fields = self.query(Input)
-        (fields.first() if fields else self.query_one(Choices)).focus()
+        wanted = [field.id for field in self._fields if not field.optional]
+        (self.query_one(f"#{wanted[0]}") if wanted else self.query_one(Choices)).focus()
 
     def say_more(self, sentences: Sequence[str]) -> None:
         """Add what became known since it was asked."""
@@ -159,27 +157,6 @@ class Labelled(Vertical):
         field = SafeInput(self._field.value, id=self._field.id)
         field.border_title = Content(sanitise(self._field.label, multiline=False))
         yield field
-
-
-def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
-    """Ask whether to stop the node in flight or to end the thread."""
-    driver, node = session.driver, session.view.running_node
-    # The way back comes first, so that enter alone ends nothing.
-    options = [BACK]
-    options += [Option("attempt", "g", f"stop {node}", "you can run it again")] if node else []
-    options += [Option("thread", "e", "cancel the thread", "cannot be undone")]
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is None:
-            return
-        if answer.id == "attempt":
-            screen.command(partial(driver.execute, CancelAttempt()))
-        elif answer.id == "thread":
-            screen.command(partial(driver.execute, Cancel(actor, seen=session.view.state_hash)))
-
-    text = ["All steps are kept; you can still view and fork them."]
-    title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
-    screen.app.push_screen(Dialog(title, text, options), answered)
 
 
 def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) -> None:
@@ -348,42 +325,6 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
     dialog = Dialog("Fork", text, options, fields)
     screen.app.push_screen(dialog, answered)
     screen.command(tell_repeats, group="repeats")
-
-
-def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
-    """Ask for higher limits, each with a sensible proposal."""
-    limits = session.view.progress.limits
-    fields = [
-        DialogField("max_iterations", "nodes to run in total", _proposal(limits.max_iterations)),
-        DialogField("max_tokens", "tokens in total", _proposal(limits.max_tokens)),
-        DialogField("max_cost_usd", "US dollars in total", _proposal(limits.max_cost_usd)),
-        DialogField("max_seconds", "seconds of work in total", _proposal(limits.max_seconds)),
-    ]
-    fields = [field for field in fields if field.value]
-    options = [Option("raise", "m", "raise the limits"), BACK]
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is None:
-            return
-        try:
-            raised = dict(
-                read_limit(f"{name}={value.strip()}")
-                for name, value in answer.fields.items()
-                if value.strip()
-            )
-        except UsageError as error:
-            screen.tell(failure_words(error), "Limits", "warning")
-            return
-        screen.command(
-            partial(session.driver.execute, ExtendLimits(raised, actor, seen=session.view.state_hash))
-        )
-
-    text = ["A limit has stopped the run. The new limits are logged."]
-    screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)
-
-
-def _proposal(limit: float | None) -> str:
-    return "" if limit is None else str(limit * 2)
 
 
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:

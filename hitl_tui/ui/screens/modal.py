@@ -11,6 +11,8 @@ from textual.await_complete import AwaitComplete
 from textual.geometry import Size
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Command
 from hitl_tui.ui.work import Work
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.session import ViewSession
@@ -35,6 +37,9 @@ class Host(Protocol):
 
     def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note."""
+
+    async def follow(self, command: Command[None], driver: Driver) -> None:
+        """Start a run, and show it."""
 
     async def open_thread(self, thread_id: str) -> None:
         """Show another thread of the hub."""

@@ -20,8 +20,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker, WorkerFailed, WorkerState
 
-from hitl_tui.drivers.protocol import ContextField, command_refusal
-from hitl_tui.engine.commands import Answer, PrepareGraph, Start
+from hitl_tui.drivers.protocol import ContextField, Driver, command_refusal
+from hitl_tui.engine.commands import Answer, Command, PrepareGraph, Run, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
@@ -639,6 +639,17 @@ class RunScreen(RoleScreen):
     def command(self, work: Work, group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
         start_work(self, work, group=group)
+
+    async def follow(self, command: Command[None], driver: Driver) -> None:
+        """Start a run, and continue after its requests as after those of any run."""
+        session = self.session
+        if session is None or session.driver is not driver:
+            await driver.execute(command)
+        elif isinstance(command, Run):
+            self.stepping.continue_()
+        else:
+            self.stepping.go_on(session)
+            await self.stepping.in_turn(session, lambda chosen: chosen.execute(command))
 
     def complain(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""

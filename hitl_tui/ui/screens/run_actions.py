@@ -24,6 +24,7 @@ from hitl_tui.ui.screens.run_look import (
 )
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.actions import ALL_BY_ID
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
@@ -39,12 +40,6 @@ OnSession = Callable[["RunScreen", ViewSession], Any]
 def _shown(do: OnSession) -> Do:
     """Something that is done to the shown session: nothing where there is none yet."""
     return lambda screen: do(screen, screen.session) if screen.session is not None else None
-
-
-def _cancel(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.dialogs import ask_cancel
-
-    ask_cancel(screen, session, screen.actor)
 
 
 def _break(screen: RunScreen, session: ViewSession) -> None:
@@ -74,12 +69,6 @@ def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     node = screen.query_one(GraphPane).chosen or session.view.progress.next_node or ""
     shown = BreakpointsScreen(session, node, lambda points: screen.stepping.keep_breakpoints(session, points))
     screen.app.push_screen(shown, lambda _: screen.show_all())
-
-
-def _extend(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.dialogs import ask_limits
-
-    ask_limits(screen, session, screen.actor)
 
 
 def _fork(screen: RunScreen, session: ViewSession) -> None:
@@ -322,14 +311,31 @@ def _back(screen: RunScreen) -> None:
         screen.threads.go_outside()
 
 
+def _verb_doers() -> dict[str, Do]:
+    """Return what the actions of verbs do: each starts its conversation."""
+
+    def doer(entry: VerbEntry) -> Do:
+        return _shown(lambda screen, session: _play(screen, session, entry))
+
+    loaded = ((entry, entry.load().action) for entry in verbs().values())
+    return {action.id: doer(entry) for entry, action in loaded if action is not None}
+
+
+def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
+    from hitl_tui.ui.conversations import play
+
+    selected = screen.query_one(ChannelsPane).selected
+    screen.command(partial(play, screen, session, entry.load(), selected))
+
+
 DOERS: Final[Mapping[str, Do]] = {
+    **_verb_doers(),
     "run.step": lambda screen: screen.stepping.step(),
     "run.into": lambda screen: screen.stepping.step(into=True),
     "run.out": lambda screen: screen.stepping.step_out(),
     "run.to": _run_to,
     "run.continue": lambda screen: screen.stepping.continue_(),
     "run.pause": lambda screen: screen.stepping.pause(),
-    "run.cancel": _shown(_cancel),
     "run.break": _shown(_break),
     "run.breaks": _shown(_breakpoints),
     "run.again": _shown(_run_again),
@@ -337,7 +343,6 @@ DOERS: Final[Mapping[str, Do]] = {
     "change.edit": lambda screen: screen.editing.edit_selected(),
     "change.fork": _shown(_fork),
     "change.agent": _shown(_try_agent),
-    "change.extend": _shown(_extend),
     "change.allowed": _shown(_allowed),
     "change.rollback": _shown(_roll_back),
     "change.declassify": _shown(_declassify),

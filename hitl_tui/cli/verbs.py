@@ -1,0 +1,245 @@
+"""Makes a subcommand of a verb: its options are the fields of its conversation, which it then answers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from hitl_tui.cli.options import complete_thread, thread_argument
+from hitl_tui.cli.output import emit, say
+from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.verbs.conversation import (
+    Ask,
+    At,
+    Choice,
+    Do,
+    Field,
+    Follow,
+    Open,
+    Reply,
+    Talk,
+    Tell,
+    Verb,
+    advance,
+)
+from hitl_tui.view.format import capital
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.commands import Command
+    from hitl_tui.verbs import VerbEntry
+    from hitl_tui.view.shapes import Document
+
+
+class Given(NamedTuple):
+    """What the command line says about a verb."""
+
+    fields: Mapping[str, str]
+    choice: str = ""
+    yes: bool = False
+    dry_run: bool = False
+
+
+class _Stopped(Exception):
+    """The conversation ends here, with an exit code."""
+
+    def __init__(self, code: ExitCode) -> None:
+        self.code = code
+
+
+def command_of(entry: VerbEntry) -> click.Command:
+    """Return the subcommand of a verb."""
+    verb = entry.load()
+    work = on_thread(acts=True, builds=verb.command.takes_graph)(_work(verb))
+    for decorate in reversed(_parameters(verb)):
+        work = decorate(work)
+    return click.command(entry.name, help=entry.text)(work)
+
+
+def _parameters(verb: Verb) -> list[Callable[[Any], Any]]:
+    """Return the decorators of a verb's own arguments and options, in the order of `--help`."""
+    parameters: list[Callable[[Any], Any]] = [
+        click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+        if verb.at_step
+        else thread_argument
+    ]
+    parameters += [_argument(field) for field in verb.arguments]
+    if verb.pairs:
+        required = not any(field.required for field in verb.arguments)
+        metavar = f"{verb.pairs}..." if required else f"[{verb.pairs}]..."
+        parameters.append(click.argument("pairs", nargs=-1, required=required, metavar=metavar))
+    parameters += [_option(field) for field in verb.options if not field.pair]
+    parameters += [
+        click.option(f"--{choice.name}", choice.name, is_flag=True, help=choice.flag)
+        for choice in verb.choices
+    ]
+    if verb.dry_run:
+        parameters.append(click.option("--dry-run", is_flag=True, help=verb.dry_run))
+    if verb.confirms:
+        parameters.append(click.option("--yes", is_flag=True, help="Don't ask first."))
+    return parameters
+
+
+def _argument(field: Field) -> Callable[[Any], Any]:
+    if not field.many:
+        return click.argument(field.name, required=field.required)
+    metavar = f"{field.metavar}..." if field.required else f"[{field.metavar}]..."
+    return click.argument(field.name, nargs=-1, required=field.required, metavar=metavar)
+
+
+def _option(field: Field) -> Callable[[Any], Any]:
+    return click.option(
+        f"--{field.name.replace('_', '-')}",
+        field.name,
+        metavar=field.metavar,
+        required=field.required,
+        multiple=field.many,
+        help=field.about,
+    )
+
+
+def _work(verb: Verb) -> Callable[..., Any]:
+    async def work(opened: OpenThread, **words: Any) -> ExitCode:
+        from hitl_tui.cli.inputs import open_place
+
+        given = _given(verb, words)
+        if verb.at_step:
+            driver, step = await open_place(opened, words["place"])
+        else:
+            driver, step = await opened.thread(words["thread"]), None
+        at = At(driver, opened.hub, opened.settings.reviewer, step=step, given=given.fields)
+        player = _Player(opened, at, given)
+        try:
+            await player.play(verb.talk(at))
+        except _Stopped as stopped:
+            return stopped.code
+        return await player.report()
+
+    return work
+
+
+def _given(verb: Verb, words: Mapping[str, Any]) -> Given:
+    """Return what was typed, by field.
+
+    Raises:
+        UsageError: a pair has no "=", or no field has its name.
+    """
+    fields = {
+        field.name: shlex.join(words[field.name]) if field.many else words[field.name]
+        for field in (*verb.arguments, *verb.options)
+        if words.get(field.name)
+    }
+    names = [field.name for field in verb.options if field.pair]
+    for pair in words.get("pairs", ()):
+        name, equals, text = pair.partition("=")
+        if not equals or name not in names:
+            hint = did_you_mean(name, names) or f"the names are {', '.join(names)}"
+            raise UsageError(f"{pair!r} is not {verb.pairs}", hint)
+        fields[name] = text
+    chosen = next((choice.name for choice in verb.choices if words.get(choice.name)), "")
+    return Given(fields, chosen, bool(words.get("yes")), bool(words.get("dry_run")))
+
+
+class _Player:
+    """Answers a conversation with what was typed; nobody is there to be asked, except for a yes."""
+
+    def __init__(self, opened: OpenThread, at: At, given: Given) -> None:
+        self._opened, self._at, self._given = opened, at, given
+        self._shown: Driver = at.driver
+        self._made_step: int | None = None
+        self._done = True
+        self._told = False
+
+    async def play(self, talk: Talk) -> None:
+        """Answer each step, and send errors back, until the conversation ends."""
+        reply, error = None, None
+        while (step := await advance(talk, reply, error)) is not None:
+            reply, error = None, None
+            try:
+                reply = await self._reply(step)
+            except HitlError as refused:
+                error = refused
+
+    async def report(self) -> ExitCode:
+        """Say how the thread is now, unless the conversation has said what came of it."""
+        from hitl_tui.cli.headless import report
+
+        if self._told:
+            return ExitCode.DONE
+        as_json = self._opened.as_json
+        return await report(self._shown, as_json=as_json, done=self._done, made_step=self._made_step)
+
+    async def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+        match step:
+            case Ask():
+                return self._answer(step)
+            case Do(command, driver):
+                result = await (driver or self._at.driver).execute(command)
+                if isinstance(result, int):
+                    self._made_step = result
+                return result
+            case Follow(command, driver):
+                await self._follow(command, driver or self._at.driver)
+            case Open(thread_id):
+                self._shown = await self._opened.hub.open(thread_id)
+                return self._shown
+            case Tell(text, document=document):
+                self._tell(text, document)
+        return None
+
+    def _answer(self, ask: Ask) -> Reply:
+        if ask.refused is not None:
+            raise ask.refused
+        if self._given.dry_run or ask.confirm or ask.document is not None:
+            self._show(ask)
+        if self._given.dry_run:
+            raise _Stopped(ExitCode.DONE)
+        choice = _chosen(ask, self._given.choice)
+        if ask.confirm and not self._given.yes and not _agreed(ask, choice):
+            say("Nothing was done.", err=True)
+            raise _Stopped(ExitCode.USAGE)
+        return Reply(
+            choice.name, {field.name: self._given.fields.get(field.name, "") for field in ask.fields}
+        )
+
+    def _show(self, ask: Ask) -> None:
+        if not self._opened.as_json:
+            say(*ask.text, err=not self._given.dry_run)
+        elif self._given.dry_run and ask.document is not None:
+            emit(ask.document)
+
+    async def _follow(self, command: Command[None], driver: Driver) -> None:
+        from hitl_tui.cli.headless import tell_run
+
+        await tell_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
+        self._shown, self._done = driver, False
+
+    def _tell(self, text: str, document: Document | None) -> None:
+        self._told = document is not None or not self._opened.as_json
+        if self._opened.as_json:
+            emit(*([document] if document is not None else []))
+        else:
+            say(text)
+
+
+def _chosen(ask: Ask, name: str) -> Choice:
+    """Return the choice whose option was given, else the one that needs no option."""
+    if not name:
+        return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
+    for choice in ask.choices:
+        if choice.name == name:
+            return choice
+    raise UsageError(f"--{name} is not possible now: {ask.title}", "leave it out")
+
+
+def _agreed(ask: Ask, choice: Choice) -> bool:
+    """Whether the person at the terminal agrees; a program must say so with --yes."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"{choice.label}: this must be confirmed", "confirm it with --yes")
+    return click.confirm(f"{capital(choice.label)}?", default=False, err=True)

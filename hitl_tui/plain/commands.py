@@ -1,0 +1,275 @@
+"""The commands of plain text mode: the words of the subcommands, with letters as aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final, NamedTuple, TypeAlias
+
+from hitl_tui.plain.agents import agents
+from hitl_tui.plain.breakpoints import change_breakpoints
+from hitl_tui.plain.claims import allow, claim, hand_over
+from hitl_tui.plain.comments import comment
+from hitl_tui.plain.comparing import compare, list_family
+from hitl_tui.plain.context import Context
+from hitl_tui.plain.conversations import play
+from hitl_tui.plain.copying import take_along
+from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.history import check, find, list_steps, walk, watches
+from hitl_tui.plain.inside import look_within
+from hitl_tui.plain.lists import list_items, list_threads, list_workers, new_thread
+from hitl_tui.plain.queue import decide_several, queue
+from hitl_tui.plain.running import (
+    decide_and_go_on,
+    look,
+    open_thread,
+    roll_back,
+    run_again,
+    run_on,
+    step,
+    where,
+)
+from hitl_tui.plain.store import delete, prune, sizes
+from hitl_tui.plain.trust import declassify, reveal, why_tainted
+from hitl_tui.verbs import VerbEntry, verbs
+from hitl_tui.verbs.conversation import Verb
+
+Run: TypeAlias = Callable[[Context, str], None]
+
+
+class PlainCommand(NamedTuple):
+    """A command.
+
+    Args:
+        letter: its alias, "" for none.
+        run: carries it out, with what was typed after it.
+        help: lines for `help`: what may follow the word, and what it does then.
+    """
+
+    letter: str
+    word: str
+    run: Run
+    help: tuple[tuple[str, str], ...]
+
+    def help_lines(self) -> list[str]:
+        """Return its lines in the help."""
+        names = f"{self.letter}, {self.word}" if self.letter else self.word
+        short = self.letter or self.word
+        return [f"{f'{short} {after}' if after else names}: {what}." for after, what in self.help]
+
+
+def _without_words(do: Callable[[Context], None]) -> Run:
+    return lambda context, _: do(context)
+
+
+_OTHERS: Final = (
+    PlainCommand(
+        "s",
+        "step",
+        step,
+        (
+            ("", "run one node"),
+            ("into", "step into a subgraph"),
+            ("out", "finish this thread and the node that runs it"),
+        ),
+    ),
+    PlainCommand(
+        "c",
+        "resume",
+        run_on,
+        (
+            ("", "run until it waits, fails or ends; ctrl+c pauses"),
+            ("NODE", "run, and stop before that node"),
+        ),
+    ),
+    PlainCommand(
+        "d", "answer", decide_and_go_on, (("", "answer the request"), ("2", "answer the second of several"))
+    ),
+    PlainCommand("e", "update-state", edit, (("CHANNEL", "edit a channel"),)),
+    PlainCommand("f", "fork", _without_words(fork), (("", "make a new thread from a step"),)),
+    PlainCommand(
+        "R", "rerun", _without_words(run_again), (("", "run again in a fork, from where the code changed"),)
+    ),
+    PlainCommand("u", "rollback", _without_words(roll_back), (("", "undo the side effects of the nodes"),)),
+    PlainCommand(
+        "b",
+        "breakpoints",
+        change_breakpoints,
+        (
+            ("", "list the breakpoints"),
+            ("NODE", "stop before a node, or no longer; after NODE, change CHANNEL, tool and error work too"),
+            ("NODE: n > 2", 'only if that is true; NODE hit 3; NODE log "n={n}" prints it'),
+            ("2", "remove the second; off 2 turns it off"),
+        ),
+    ),
+    PlainCommand("w", "status", _without_words(look), (("", "show where the thread is, and all channels"),)),
+    PlainCommand("v", "show", show_value, (("CHANNEL", "show a whole value"),)),
+    PlainCommand(
+        "l",
+        "log",
+        list_steps,
+        (
+            ("", "list the last steps"),
+            ("mine", "your decisions, what followed and how to undo them; mine all: in all threads"),
+            ("route 3", "what the route after step 3 returned, what it read, and its code"),
+        ),
+    ),
+    PlainCommand(
+        "",
+        "where",
+        _without_words(where),
+        (("", "where a node failed or is now: its lines and local variables"),),
+    ),
+    PlainCommand(
+        "/",
+        "find",
+        find,
+        (
+            ("TEXT", "find a text in all steps; without one, the next match"),
+            ("? n > 2", "find when that became true"),
+        ),
+    ),
+    PlainCommand("\\", "previous", lambda context, _: walk(context, -1), (("", "the match before"),)),
+    PlainCommand(
+        "W",
+        "values",
+        watches,
+        (
+            ("EXPRESSION", "watch it, or stop watching it"),
+            ("", "all watches, now and over the run; step 3: as of step 3"),
+        ),
+    ),
+    PlainCommand(
+        "=",
+        "diff",
+        compare,
+        (
+            ("", "compare a fork with its parent's end"),
+            ("THREAD@3", "compare with that step; THREAD and @3 work too"),
+        ),
+    ),
+    PlainCommand("H", "family", _without_words(list_family), (("", "list all forks"),)),
+    PlainCommand("Z", "items", list_items, (("WORD", "items of the graph's long-term store"),)),
+    PlainCommand(
+        "j", "workers", _without_words(list_workers), (("", "the workers, what they run, what is queued"),)
+    ),
+    PlainCommand("y", "taint", why_tainted, (("CHANNEL", "why it is untrusted"),)),
+    PlainCommand("Y", "declassify", declassify, (("CHANNEL", "trust it, with a reason"),)),
+    PlainCommand("r", "reveal", reveal, (("CHANNEL", "show a private value; that you looked is logged"),)),
+    PlainCommand("V", "verify", check, (("", "check the log; strict and replay check more"),)),
+    PlainCommand(
+        "i",
+        "inside",
+        look_within,
+        (
+            ("", "branches or a subgraph thread; 2: the second; back: out again"),
+            ("step 4", "inside step 4"),
+        ),
+    ),
+    PlainCommand(
+        "a",
+        "agents",
+        agents,
+        (
+            ("", "list the agents"),
+            ("AGENT", "show one with its turns; forget AGENT clears them"),
+            ("AGENT.model=NAME", "change it"),
+        ),
+    ),
+    PlainCommand(
+        "n",
+        "queue",
+        queue,
+        (
+            ("FILTER", "requests, most urgent first; sort:-due: in another order"),
+            ("2", "open the second"),
+        ),
+    ),
+    PlainCommand(
+        "D",
+        "decide",
+        decide_several,
+        (
+            ("ANSWER 1 3", "give these the same answer"),
+            ("@FILE 1 3", "decide these by the rules of a policy; without numbers all that queue listed"),
+        ),
+    ),
+    PlainCommand(
+        "C",
+        "comment",
+        comment,
+        (
+            ("", "list passages to comment on; back: undo the last comment"),
+            ("3 TEXT", 'comment on one; "a passage" TEXT works too'),
+        ),
+    ),
+    PlainCommand(
+        "K",
+        "copy",
+        take_along,
+        (("value CHANNEL", "copy it to the clipboard; diff CHANNEL, card and command work too"),),
+    ),
+    PlainCommand("k", "claim", claim, (("", "claim the request, or give it back; over NAME: take it over"),)),
+    PlainCommand("@", "hand-over", hand_over, (("NAME WHY", "hand the request over"),)),
+    PlainCommand(
+        "+",
+        "allow",
+        allow,
+        (
+            ("", "list what is allowed without asking; revoke ID"),
+            ("call", "allow the waiting call; TOOL NAME=PATTERN: calls like it"),
+        ),
+    ),
+    PlainCommand("t", "threads", list_threads, (("WORD", "list threads"),)),
+    PlainCommand("o", "open", open_thread, (("THREAD", "open another thread"),)),
+    PlainCommand("N", "graphs", new_thread, (("", "list the known graphs"), ("2", "start the second"))),
+    PlainCommand(
+        "X",
+        "delete",
+        delete,
+        (
+            (
+                "THREAD...",
+                "delete, with forks and subgraph threads; THREAD force: also running or waiting ones",
+            ),
+        ),
+    ),
+    PlainCommand(
+        "P", "prune", prune, (("older 30d last 5 decided", "prune all but these; alone: by [retention]"),)
+    ),
+    PlainCommand(
+        "S",
+        "size",
+        sizes,
+        (
+            ("", "what fills the store; THREAD: one, by channel"),
+            ("vacuum", "free unused space; deleted: what was deleted"),
+        ),
+    ),
+)
+
+
+def _of_verb(entry: VerbEntry, verb: Verb) -> PlainCommand:
+    run = lambda context, words: play(context, entry, words)  # noqa: E731
+    summary = entry.summary.removesuffix(".")
+    return PlainCommand(verb.letter, entry.name, run, (("", summary[:1].lower() + summary[1:]),))
+
+
+@cache
+def plain_commands() -> tuple[PlainCommand, ...]:
+    """Return all commands."""
+    return (*_OTHERS, *(_of_verb(entry, entry.load()) for entry in verbs().values()))
+
+
+def find_command(word: str) -> Run | None:
+    """Return what carries out a command, None if there is none with that word or letter."""
+    if word in ("h", "help", "?"):
+        return _help
+    named = (row for row in plain_commands() if word and word in (row.word, row.letter))
+    command = next(named, None)
+    return command and command.run
+
+
+def _help(context: Context, _: str) -> None:
+    context.console.say(*(line for row in plain_commands() for line in row.help_lines()))
+    context.console.say("h, help: this list.", "q, quit: quit; saved steps are kept.")

@@ -1,0 +1,207 @@
+"""Plays the conversation of a verb in plain text mode: what was typed after the verb, then questions."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.console import confirm, refusal
+from hitl_tui.plain.context import Context
+from hitl_tui.plain.deciding import give_back, ready_to
+from hitl_tui.plain.running import follow, look, say_standing
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.verbs import VerbEntry
+from hitl_tui.verbs.conversation import (
+    Ask,
+    At,
+    Choice,
+    Do,
+    Field,
+    Follow,
+    Open,
+    Reply,
+    Talk,
+    Tell,
+    Verb,
+    advance,
+)
+from hitl_tui.view.format import capital
+from hitl_tui.view.lines import content, name, sentence
+
+
+class Typed(NamedTuple):
+    """What was typed after a verb: texts by field, and the choice that was named."""
+
+    fields: dict[str, str]
+    choice: str = ""
+
+
+def play(context: Context, entry: VerbEntry, words: str) -> None:
+    """Play the conversation of a verb to its end, then say how the thread is now.
+
+    Args:
+        words: what was typed after the verb.
+
+    Raises:
+        UsageError: the words do not fit the verb, or the verb can't be used on the thread.
+        HitlError: a command was refused.
+    """
+    verb = entry.load()
+    typed = read_words(entry.name, verb, words)
+    snapshot = ready_to(context, verb.command)
+    step = _step(typed.fields.pop("step", ""), snapshot.progress.head)
+    at = At(context.driver, context.hub, context.actor, snapshot.state_hash, step=step, given=typed.fields)
+    player = _Player(context, typed)
+    try:
+        player.play(verb.talk(at))
+    except HitlError as error:
+        texts = [(f"{label} was", text) for label, text in player.texts.items() if text]
+        if not texts:
+            raise
+        give_back(context, error, snapshot.progress.head, *texts)
+        return
+    if player.opened:
+        look(context)
+    elif not player.done:
+        context.console.say("Nothing was done.")
+    elif not player.told:
+        say_standing(context, context.snapshot())
+
+
+@dataclass
+class _Player:
+    context: Context
+    typed: Typed
+    done: bool = False
+    opened: bool = False
+    told: bool = False
+
+    def __post_init__(self) -> None:
+        self.texts = dict(self.typed.fields)
+
+    def play(self, talk: Talk) -> None:
+        """Answer each step, and send errors back, until the conversation ends."""
+        reply, error = None, None
+        while (step := self.context.run(advance(talk, reply, error))) is not None:
+            reply, error = None, None
+            try:
+                reply = self._reply(step)
+            except HitlError as refused:
+                error = refused
+
+    def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+        context = self.context
+        match step:
+            case Ask():
+                return self._ask(step)
+            case Do(command, driver):
+                result = context.run((driver or context.driver).execute(command))
+                self.done = True
+                return result
+            case Follow(command, driver):
+                self._turn_to(driver)
+                self.done = True
+                if context.in_turn(command):
+                    follow(context)
+            case Open(thread_id):
+                context.open(context.run(context.hub.open(thread_id)))
+                self.opened = True
+                return context.driver
+            case Tell(text):
+                context.console.say(sentence(text))
+                self.told = True
+        return None
+
+    def _turn_to(self, driver: Driver | None) -> None:
+        if driver is not None and driver is not self.context.driver:
+            self.context.open(driver)
+
+    def _ask(self, ask: Ask) -> Reply | None:
+        say = self.context.console.say
+        if ask.refused is not None:
+            say(*refusal(ask.refused))
+        else:
+            say(sentence(ask.title), *content(list(ask.text), len(ask.text)))
+        choice = self._choose(ask)
+        if choice is None:
+            return None
+        question = f"{capital(choice.label)}?{f' {sentence(capital(choice.note))}' if choice.note else ''}"
+        if (choice.final or ask.confirm) and not confirm(self.context.console, question):
+            return None
+        return Reply(choice.name, self._texts(ask))
+
+    def _choose(self, ask: Ask) -> Choice | None:
+        """Return the choice that was typed, else ask for one; a single one needs no question."""
+        if self.typed.choice:
+            for choice in ask.choices:
+                if choice.name == self.typed.choice:
+                    return choice
+            raise UsageError(f"{self.typed.choice} is not possible now", sentence(ask.title))
+        if len(ask.choices) == 1 or self.typed.fields:
+            return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
+        say = self.context.console.say
+        say(
+            *(
+                f"{choice.key}: {choice.label}{f', {choice.note}' if choice.note else ''}"
+                for choice in ask.choices
+            )
+        )
+        word = self.context.console.ask("Which? Empty for none:")
+        return next((choice for choice in ask.choices if word in (choice.key, choice.name) and word), None)
+
+    def _texts(self, ask: Ask) -> dict[str, str]:
+        """Return what was typed after the verb, if it was accepted; else ask for each field."""
+        if self.typed.fields and ask.refused is None:
+            return {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
+        texts = {}
+        for field in ask.fields:
+            if not field.rare:
+                texts[field.name] = self.texts[field.name] = self._text(field)
+        return texts
+
+    def _text(self, field: Field) -> str:
+        proposed = f" (as in: {name(field.value)})" if field.value else ""
+        return self.context.console.ask(f"{capital(field.label)}{proposed}:")
+
+
+def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
+    """Read what was typed after a verb: values in their order, NAME=VALUE, and names of choices.
+
+    Raises:
+        UsageError: a word that does not fit.
+    """
+    try:
+        parts = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"{words!r} can't be read: {error}", "close the quotation mark") from None
+    fields = {field.name: field for field in (*verb.arguments, *verb.options)}
+    flags = {choice.name: choice for choice in verb.choices if choice.flag}
+    free = [field.name for field in verb.arguments]
+    typed, chosen = dict[str, str](), ""
+    for part in parts:
+        label, equals, value = part.removeprefix("--").partition("=")
+        label = label.replace("-", "_")
+        if equals and label in fields:
+            typed[label] = value
+        elif label in flags:
+            chosen = label
+        elif part.startswith("@") and part[1:].isdigit() and verb.at_step:
+            typed["step"] = part[1:]
+        elif free:
+            typed[free.pop(0)] = part
+        else:
+            known = [f"{field}=" for field in fields] + [*flags]
+            hint = did_you_mean(part, known) or f"it takes {', '.join(known) or 'nothing'}"
+            raise UsageError(f"{verb_name} does not take {part!r}", hint)
+    return Typed(typed, chosen)
+
+
+def _step(typed: str, head: int) -> int | None:
+    if not typed:
+        return None
+    if int(typed) > head:
+        raise UsageError(f"there is no step {typed}", f"steps are 0 to {head}")
+    return int(typed)

@@ -1,0 +1,100 @@
+"""Plays the conversation of a verb on screen: a dialog for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.ui.screens.modal import Host
+from hitl_tui.verbs.conversation import Ask, At, Do, Field, Follow, Open, Reply, Talk, Tell, Verb, advance
+from hitl_tui.view.keymap import BACK, Option
+from hitl_tui.view.session import ViewSession
+
+_MORE: Final = Option("more fields", "+", "more fields")
+
+
+async def play(screen: Host, session: ViewSession, verb: Verb, selected: str = "") -> None:
+    """Play the conversation of a verb about the shown thread, in a worker of the screen.
+
+    Args:
+        selected: the channel that is selected.
+    """
+    thread_id, step = session.shown or (session.thread_id, None)
+    at = At(
+        await session.driver_of(thread_id),
+        session.hub,
+        screen.actor,
+        session.view.state_hash,
+        step=step,
+        selected=selected,
+        running=session.view.running_node or "",
+    )
+    await _Player(screen, session, at).play(verb.talk(at))
+
+
+class _Player:
+    def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
+        self._screen, self._session, self._at = screen, session, at
+
+    async def play(self, talk: Talk) -> None:
+        """Answer each step, and send errors back, until the conversation ends."""
+        reply, error = None, None
+        while (step := await advance(talk, reply, error)) is not None:
+            reply, error = None, None
+            try:
+                reply = await self._reply(step)
+            except HitlError as refused:
+                error = refused
+
+    async def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+        screen = self._screen
+        match step:
+            case Ask():
+                return await self._ask(step)
+            case Do(command, driver):
+                result = await (driver or self._at.driver).execute(command)
+                self._session.family_stale = True
+                return result
+            case Follow(command, driver):
+                await screen.follow(command, driver or self._at.driver)
+            case Open(thread_id):
+                await screen.open_thread(thread_id)
+                return await self._session.hub.open(thread_id)
+            case Tell(text, title):
+                screen.tell(text, title)
+        return None
+
+    async def _ask(self, ask: Ask) -> Reply | None:
+        fields = [field for field in ask.fields if not field.rare]
+        answer = await self._answer(ask, fields, more=len(fields) < len(ask.fields))
+        if answer is not None and answer.id == _MORE.id:
+            answer = await self._answer(ask, list(ask.fields), typed=answer.fields)
+        return None if answer is None else Reply(answer.id, answer.fields)
+
+    async def _answer(
+        self, ask: Ask, fields: list[Field], *, more: bool = False, typed: Mapping[str, str] | None = None
+    ) -> DialogResult | None:
+        choices = [Option(choice.name, choice.key, choice.label, choice.note) for choice in ask.choices]
+        choices += [_MORE] if more else []
+        # The way back comes first where enter alone must not choose anything.
+        final = ask.confirm or any(choice.final for choice in ask.choices)
+        options = [BACK, *choices] if final else [*choices, BACK]
+        shown = [
+            DialogField(
+                field.name,
+                field.label,
+                (typed or {}).get(field.name, field.value),
+                optional=not (field.required or field.value),
+            )
+            for field in fields
+        ]
+        text = [*ask.text, *_refused(ask.refused)]
+        return await self._screen.app.push_screen_wait(Dialog(ask.title, text, options, shown))
+
+
+def _refused(error: HitlError | None) -> list[str]:
+    if error is None:
+        return []
+    return [f"{error.message}; {error.hint}" if error.hint else error.message]

@@ -1,0 +1,224 @@
+"""What a verb is, and the steps of the conversation that leads to its commands.
+
+A conversation is an async generator. It yields what it wants and is sent the reply. Three hosts play it:
+dialogs on screen (`hitl_tui.ui.conversations`), questions in plain text mode
+(`hitl_tui.plain.conversations`) and the options of a subcommand (`hitl_tui.cli.verbs`). So each of them
+sends the same command with the same fields. If the engine refuses a command, the error is raised at the
+`yield`, so that the conversation can ask again.
+
+How to add a verb: docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.commands import Command
+from hitl_tui.errors import HitlError
+from hitl_tui.view.actions import Action
+from hitl_tui.view.shapes import Document
+
+
+@dataclass(frozen=True)
+class Field:
+    """Something to type.
+
+    Args:
+        name: its name as an option, with underscores, and in the reply.
+        label: what to type, for a dialog and a question.
+        value: what the dialog proposes. Other hosts name it, and send "" where nothing is typed.
+        about: its sentence in the subcommand's `--help`.
+        metavar: what stands for its value in `--help`, as "NAME".
+        required: a subcommand refuses to run without it.
+        pair: the subcommand takes it as NAME=VALUE.
+        many: the subcommand takes several; the reply has them as words of a shell (`shlex.split`).
+        rare: a dialog shows it on request, and plain text mode does not ask for it.
+    """
+
+    name: str
+    label: str
+    value: str = ""
+    about: str = ""
+    metavar: str = "TEXT"
+    required: bool = False
+    pair: bool = False
+    many: bool = False
+    rare: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the answers to a question.
+
+    Args:
+        name: its name in the reply.
+        key: the key that chooses it on screen, and in plain text mode.
+        label: what it does, for a dialog and a question.
+        note: a few words beside the label.
+        final: it cannot be undone, so that enter alone does not choose it.
+        flag: its sentence in the subcommand's `--help`, which has an option of its name; "" for the choice
+            that the subcommand takes where none of the others is given.
+    """
+
+    name: str
+    key: str
+    label: str
+    note: str = ""
+    final: bool = False
+    flag: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question; the reply is a `Reply`, or None if it is left without an answer.
+
+    Args:
+        text: sentences, sanitised by the host.
+        refused: why the last reply was not accepted.
+        confirm: a subcommand shows the text and asks for a yes, or takes `--yes`.
+        document: the same as `text` for a program, printed by `--dry-run --json`.
+    """
+
+    title: str
+    text: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    fields: tuple[Field, ...] = ()
+    refused: HitlError | None = None
+    confirm: bool = False
+    document: Document | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The choice, and the text of each field; "" for one that was left empty."""
+
+    choice: str
+    fields: Mapping[str, str]
+
+    def text(self, name: str) -> str | None:
+        """Return a field's text without blanks around it; None if it is empty."""
+        return self.fields.get(name, "").strip() or None
+
+
+@dataclass(frozen=True)
+class Do:
+    """A command to carry out; the reply is its result.
+
+    Args:
+        driver: whose thread it is for; None for the thread of the conversation.
+    """
+
+    command: Command[Any]
+    driver: Driver | None = None
+
+
+@dataclass(frozen=True)
+class Follow:
+    """A command that starts a run; the host shows the run until it ends. The reply is None.
+
+    Args:
+        driver: as in `Do`.
+    """
+
+    command: Command[None]
+    driver: Driver | None = None
+
+
+@dataclass(frozen=True)
+class Open:
+    """A thread to turn to; the reply is its driver."""
+
+    thread_id: str
+
+
+@dataclass(frozen=True)
+class Tell:
+    """What came of it; the reply is None.
+
+    Args:
+        text: a sentence.
+        title: one or two words before it, on screen.
+        document: the same for a program, printed by `--json`.
+    """
+
+    text: str
+    title: str = ""
+    document: Document | None = None
+
+
+Talk: TypeAlias = AsyncGenerator[Ask | Do | Follow | Open | Tell, Any]
+"""A conversation about one verb."""
+
+
+@dataclass(frozen=True)
+class At:
+    """What a verb is used on, and by whom.
+
+    Args:
+        seen: the hash of the state that was shown to the person; b"" if nothing was shown.
+        step: a step of the thread, if one was named or is shown; None for the newest.
+        selected: the channel that is selected.
+        running: the node that runs in this process now; "" if none does.
+        given: what was typed after the verb, by field; the fields of `Verb.options` and `Verb.arguments`.
+    """
+
+    driver: Driver
+    hub: Hub
+    actor: str
+    seen: bytes = b""
+    step: int | None = None
+    selected: str = ""
+    running: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb: its conversation, and how each host offers it.
+
+    The first line of its module's docstring is its line in `--help`. The rest of it is the help of the
+    subcommand.
+
+    Args:
+        command: its command: whether it can be done now is asked about this one.
+        talk: starts the conversation.
+        action: its row in the tables of actions; None where the screen offers it in another way.
+        after: the id of the action that its row follows.
+        letter: its alias in plain text mode.
+        arguments: what the subcommand takes without a name, after the thread.
+        pairs: stands for the fields that the subcommand takes as NAME=VALUE, as "LIMIT=NUMBER".
+        options: the other fields that its conversation may ask for.
+        choices: those with a flag.
+        at_step: the subcommand takes THREAD@STEP.
+        dry_run: what `--dry-run` does; "" for a verb without it.
+        confirms: the subcommand has `--yes`.
+    """
+
+    command: type[Command[Any]]
+    talk: Callable[[At], Talk]
+    action: Action | None = None
+    after: str = ""
+    letter: str = ""
+    arguments: tuple[Field, ...] = ()
+    pairs: str = ""
+    options: tuple[Field, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    at_step: bool = False
+    dry_run: str = ""
+    confirms: bool = False
+
+
+NOTE: Final = Field("note", "why (optional; it is logged)", about="Why, for the record.")
+
+
+async def advance(
+    talk: Talk, reply: Any = None, error: HitlError | None = None
+) -> Ask | Do | Follow | Open | Tell | None:
+    """Send a conversation the reply to its last step, or the error; return its next step, None at its end."""
+    try:
+        return await (talk.asend(reply) if error is None else talk.athrow(error))
+    except StopAsyncIteration:
+        return None
