@@ -1,0 +1,19 @@
+"""Graph files for tests of verbs, and what brings their threads to where a verb can be used."""
+
+from __future__ import annotations
+
+from tests.support.commands import App
+
+COUNTING = """
+from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.log.records import Limits
+graph = StateGraph({"n": Channel(0)}, name="counting").add_node("a", lambda state: {"n": state["n"] + 1})
+graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", {"on": "a", "off": END})
+graph = graph.compile(limits=Limits(max_iterations=2))
+"""
+"""A graph that counts until its limit of two nodes stops it."""
+
+
+def stopped(app: App) -> None:
+    """Run the thread `r` of `flow.py` until something stops it."""
+    app("run", "flow.py", "--headless", "--thread", "r", "--as", "ann")

@@ -1,0 +1,200 @@
+"""Plays a verb on screen, in plain text mode and as a subcommand, and notes the commands that each sends."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.cli.opening import hub_over
+from hitl_tui.config import load_settings
+from hitl_tui.drivers.local import LocalDriver
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.commands import Command, verb
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.screens.dialogs import Dialog
+from hitl_tui.ui.theme import Look
+from hitl_tui.ui.widgets.choices import Choices
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.verbs import verbs
+from tests.support.commands import App
+from tests.ui.harness import Screen, booted
+
+HOSTS = ("screen", "plain", "subcommand")
+LOOKS = ("look_at", "prepare_graph")
+"""Commands that a host sends by itself, without anybody asking for them."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A use of a verb: what is typed and chosen, on every host.
+
+    Args:
+        name: what is special about it, for the test's id.
+        graph: the source of a graph file.
+        prepare: brings a store with the thread `r` of this graph to where the verb can be used.
+        fields: what is typed, by field.
+        choice: the name of the choice; "" for the one that needs no name.
+        step: of the thread, for a verb that takes one.
+        sends: the commands that each host sends as "ann", without the seen hash.
+        only: the hosts that have the verb there; all three, if nothing else is said.
+        keys: what the screen presses before the verb's key, as to select a channel.
+    """
+
+    name: str
+    verb: str
+    graph: str
+    prepare: Callable[[App], object]
+    sends: tuple[Command[Any], ...]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    choice: str = ""
+    step: int | None = None
+    only: tuple[str, ...] = HOSTS
+    keys: tuple[str, ...] = ()
+
+
+class Hosts:
+    """Plays cases on the hosts, as the person "ann"."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._app: App = request.getfixturevalue("app")
+        self._monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+        self._directory: Path = request.getfixturevalue("tmp_path")
+
+    def prepared(self, case: Case) -> Path:
+        """Return a store in which the thread of a case is ready."""
+        (self._directory / "flow.py").write_text(case.graph)
+        self._monkeypatch.chdir(self._directory)
+        path = self._directory / "prepared.db"
+        self._monkeypatch.setenv("HITL_TUI_STORE", str(path))
+        case.prepare(self._app)
+        return path
+
+    def play(self, host: str, case: Case, store: Path) -> list[Command[Any]]:
+        """Play a case on a host; return the commands that were carried out."""
+        sent: list[Command[Any]] = []
+        execute = LocalDriver.execute
+
+        async def noted(driver: LocalDriver, command: Command[Any]) -> Any:
+            result = await execute(driver, command)
+            if verb(type(command)) not in LOOKS:
+                sent.append(command)
+            return result
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LocalDriver, "execute", noted)
+            match host:
+                case "screen":
+                    asyncio.run(self._on_screen(case, store, sent))
+                case "plain":
+                    self._in_plain_text(case)
+                case _:
+                    self._as_subcommand(case)
+        return sent
+
+    async def _on_screen(self, case: Case, path: Path, sent: list[Command[Any]]) -> None:
+        store = SQLiteCheckpointer(path)
+        hub = hub_over(store, load_settings({"reviewer": "ann"}))
+
+        async def open_driver() -> tuple[Hub, Driver]:
+            return hub, await hub.open("r")
+
+        app = HitlApp(AppStart(open_driver, "ann", None, False), Look(""))
+        async with booted(app, size=(120, 40)) as pilot:
+            screen = Screen(app, pilot)
+            await screen.shows("Timeline")
+            action = verbs()[case.verb].load().action
+            assert action is not None
+            if case.step is not None:
+                await screen.press("home", *["right"] * case.step)
+                await screen.shows(f"Channels at step {case.step}")
+            await screen.press(*case.keys, action.default_keys[0])
+            await _fill(screen, case)
+            await screen.until(lambda: not isinstance(app.screen, Dialog), "the dialog is closed")
+            await screen.until(lambda: sent or not case.sends, "the command is sent")
+        await hub.close()
+
+    def _in_plain_text(self, case: Case) -> None:
+        place = [f"@{case.step}"] if case.step is not None else []
+        words = [case.verb, *place, *(f'{name}="{text}"' for name, text in case.fields.items())]
+        words += _flag(case)
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(f"{' '.join(words)}\nyes\n\n\n\nq\n"))
+        self._app("resume", "r", "--plain", "--as", "ann")
+
+    def _as_subcommand(self, case: Case) -> None:
+        shown = verbs()[case.verb].load()
+        words = [case.verb, "r" if case.step is None else f"r@{case.step}"]
+        words += [case.fields[each.name] for each in shown.arguments if each.name in case.fields]
+        for option in shown.options:
+            if option.name in case.fields:
+                text = case.fields[option.name]
+                words += (
+                    [f"{option.name}={text}"] if option.pair else [f"--{option.name.replace('_', '-')}", text]
+                )
+        words += [f"--{flag}" for flag in _flag(case)]
+        words += ["--yes"] if shown.confirms else []
+        done = self._app(*words, "--as", "ann")
+        assert done.code in (0, 1, 3), done
+
+
+def _flag(case: Case) -> list[str]:
+    """Return the choice of a case, if it must be named."""
+    flags = [choice.name for choice in verbs()[case.verb].load().choices if choice.flag]
+    return [case.choice] if case.choice in flags else []
+
+
+async def _fill(screen: Screen, case: Case) -> None:
+    """Answer the dialog: type into its fields, and press the key of the choice."""
+    if not isinstance(screen.app.screen, Dialog) and not case.fields and not case.choice:
+        return
+    await screen.until(lambda: isinstance(screen.app.screen, Dialog), "a dialog")
+    dialog = screen.app.screen
+    assert isinstance(dialog, Dialog)
+    if any(not dialog.query(f"#{name}") for name in case.fields):
+        await _choose(screen, "more fields")
+        await screen.until(lambda: screen.app.screen is not dialog, "all fields")
+    for name, text in case.fields.items():
+        screen.app.screen.query_one(f"#{name}", SafeInput).value = text
+    await _choose(screen, case.choice)
+
+
+async def _choose(screen: Screen, name: str) -> None:
+    choices = screen.app.screen.query_one(Choices)
+    choices.focus()
+    option = next(
+        each for each in choices.options if each.id == name or (not name and each.key != "ask.back")
+    )
+    await screen.press(option.key)
+
+
+def without_seen(command: Command[Any]) -> Command[Any]:
+    """Return a command without the hash of what was shown, which subcommands leave empty."""
+    return msgspec.structs.replace(command, seen=b"") if hasattr(command, "seen") else command
+
+
+def each_host(*cases: Case) -> Any:
+    """Return a test that plays each case on each host, and compares the commands field by field."""
+    played = [
+        pytest.param(
+            case, host, id=f"{case.name}-{host}", marks=[pytest.mark.slow] if host == "screen" else []
+        )
+        for case in cases
+        for host in case.only
+    ]
+
+    @pytest.mark.parametrize(("case", "host"), played)
+    def test_the_host_sends_these_commands(case: Case, host: str, hosts: Hosts) -> None:
+        sent = hosts.play(host, case, hosts.prepared(case))
+        assert [without_seen(command) for command in sent] == list(case.sends)
+        for command in sent:
+            if hasattr(command, "seen"):
+                assert bool(command.seen) is (host != "subcommand")
+
+    return test_the_host_sends_these_commands
