@@ -38,7 +38,7 @@ Run: TypeAlias = Callable[[Context, str], None]
 
 
 class PlainCommand(NamedTuple):
-    """A command.
+    """A row of the table: the words of a command, what it does, and its help.
 
     Args:
         letter: its alias, "" for none.
@@ -52,7 +52,7 @@ class PlainCommand(NamedTuple):
     help: tuple[tuple[str, str], ...]
 
     def help_lines(self) -> list[str]:
-        """Return its lines in the help."""
+        """Return a line for each way to use it, as `help` prints them."""
         names = f"{self.letter}, {self.word}" if self.letter else self.word
         short = self.letter or self.word
         return [f"{f'{short} {after}' if after else names}: {what}." for after, what in self.help]
