@@ -242,5 +242,5 @@ async def test_attempts_of_quick_steps_do_not_wait_for_the_garbage_collector(ben
         alive = [each for each in gc.get_objects() if type(each) is Activity]
     finally:
         gc.enable()
-    assert len(watcher.told(StepCommitted)) == steps + 1
+    assert len(watcher.events_of(StepCommitted)) == steps + 1
     assert len(alive) < steps / 2

@@ -57,7 +57,7 @@ async def watch(desk: Bench) -> Watcher:
 @pytest.mark.integration
 async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
-        await other.says("at 1")
+        await other.wait_for_line("at 1")
         watcher = await watch(desk)
         for number in (1, 2, 3):
             other.send_line()  # it doesn't go on after that, so the step is told while it is the newest
@@ -65,7 +65,7 @@ async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> 
             assert (view.progress.head, view.progress.status) == (number, "running")
         assert [event.checkpoint.step for event in watcher.events_of(StepCommitted)] == [1, 2, 3]
         assert [update.channel for update in watcher.view.head_updates] == ["log", "n"]
-        await other.says("at 4")
+        await other.wait_for_line("at 4")
         await watcher.driver.snapshot()
         await watcher.check()
 
@@ -173,7 +173,7 @@ def test_a_thread_is_read_again_only_once_something_was_written(
 @pytest.mark.integration
 async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> None:
     async with another("free", path) as other:
-        await other.says("running")
+        await other.wait_for_line("running")
         watcher = await watch(desk)
         for _ in range(4):
             seen = watcher.view.progress.head + 1
@@ -187,9 +187,9 @@ async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> No
 async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         for number in (1, 2, 3):
-            await other.says(f"at {number}")
+            await other.wait_for_line(f"at {number}")
             other.send_line()
-        await other.says("at 4")
+        await other.wait_for_line("at 4")
         watcher = await watch(desk)
         view = await watcher.until(lambda view: view.progress.head == 3)
         assert view.held_by == f"tester on host {socket.gethostname()}, process {other.pid}"
@@ -205,7 +205,7 @@ async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk:
 @pytest.mark.integration
 async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
-        await other.says("at 1")
+        await other.wait_for_line("at 1")
         watcher = await watch(desk)
         driver = watcher.driver
         for command in (
@@ -220,7 +220,7 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
         assert await driver.execute(Fork(0, "mine", changes={"n": 41})) == "mine"
         other.send_line()
         await watcher.until(lambda view: view.values["n"] == 1)
-        await other.says("at 2")
+        await other.wait_for_line("at 2")
         await watcher.driver.snapshot()
         await watcher.check()
 
@@ -228,9 +228,9 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
 @pytest.mark.integration
 async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
-        await other.says("at 1")
+        await other.wait_for_line("at 1")
         other.send_line()
-        await other.says("at 2")
+        await other.wait_for_line("at 2")
         watcher = await watch(desk)
         assert watcher.view.held_by
         await other.kill()
@@ -255,10 +255,10 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     watcher = await desk.watch(runner)
     words = ("ours", "theirs") if role == "edit" else ("accept", "approve")
     async with another(role, path, "ann", words[0]) as ann, another(role, path, "bob", words[1]) as bob:
-        await asyncio.gather(ann.says("ready"), bob.says("ready"))
+        await asyncio.gather(ann.wait_for_line("ready"), bob.wait_for_line("ready"))
         ann.send_line()
         bob.send_line()
-        outcomes = await asyncio.gather(ann.says("done"), bob.says("done"))
+        outcomes = await asyncio.gather(ann.wait_for_line("done"), bob.wait_for_line("done"))
     assert sorted(outcomes) == ["done 3", f"done {refusal}"]
     kind = "update_state" if role == "edit" else "refused"
     view = await watcher.until(lambda view: kind in [entry.kind for entry in view.ledger])
