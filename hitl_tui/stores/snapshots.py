@@ -21,7 +21,10 @@ _SMALLEST_SHARED = 4096
 _LONGEST_CHAIN = 16
 """Most snapshots of a value that build on one another, so that reading one reads at most these."""
 # JSON is compared in pieces that end where an item ends, so that moved text is found again.
+_LONGEST_PIECE = 2048
+_ITEM_ENDS = (b"],", b"},", b'",')
 _PIECE = re.compile(rb'.{0,2048}?[]}"],|.{1,2048}', re.DOTALL)
+_FIRST_STEP = 64
 
 
 _Run = tuple[int, int, int]
@@ -203,23 +206,64 @@ def _pieces_after(part: _Part, name: str, before: _Pieces) -> list[bytes | memor
 
 def _runs(old: bytes, new: bytes) -> tuple[list[_Run], bytes]:
     """Return how the bytes of `new` are made from those of `old`, and the new bytes."""
-    places, place = {}, 0
-    for piece in _PIECE.findall(old):
-        places[piece] = place
-        place += len(piece)
     runs: list[_Run] = []
     own: list[bytes] = []
-    start = stop = length = 0
-    for piece in _PIECE.findall(new):
-        if length == 0 and old.startswith(piece, stop):
-            stop += len(piece)
-        elif (place := places.get(piece, -1)) >= 0:
+    places: dict[bytes, int] = {}
+    start = stop = length = at = following = 0
+    while at < len(new):
+        if not length:
+            same = _common(old, stop, new, at)
+            stop, at = stop + same, at + same
+            following = stop + len(_piece(old, stop))
+        piece = _piece(new, at)
+        at += len(piece)
+        # Most steps change items in place: the text after them is where it was.
+        if not length and old.startswith(_piece(new, at), following):
+            own.append(piece)
+            runs.append((start, stop, len(piece)))
+            start = stop = following
+            continue
+        places = places or _places(old)
+        if (place := places.get(piece, -1)) >= 0:
             runs.append((start, stop, length))
             start, stop, length = place, place + len(piece), 0
         else:
             own.append(piece)
             length += len(piece)
     return [*runs, (start, stop, length)], b"".join(own)
+
+
+def _piece(text: bytes, start: int) -> bytes:
+    found = _PIECE.match(text, start)
+    return found[0] if found else b""
+
+
+def _places(text: bytes) -> dict[bytes, int]:
+    """Return where each piece of a text is."""
+    return {found[0]: found.start() for found in _PIECE.finditer(text)}
+
+
+def _common(old: bytes, old_start: int, new: bytes, new_start: int) -> int:
+    """Return how many bytes are the same from two places on, up to where an item ends."""
+    same, step = 0, _FIRST_STEP
+    while same < len(new) - new_start and old.startswith(_cut(new, new_start + same, step), old_start + same):
+        same, step = same + step, step * 2
+    while step := step // 2:
+        if old.startswith(_cut(new, new_start + same, step), old_start + same):
+            same += step
+    same = min(same, len(new) - new_start)
+    end = new_start + same
+    if end == len(new):
+        return same
+    last = _cut(new, end - min(same, _LONGEST_PIECE), min(same, _LONGEST_PIECE))
+    ended = max(map(last.rfind, _ITEM_ENDS))
+    if ended < 0:  # inside a long text, or inside the first item
+        return same if same >= _LONGEST_PIECE else 0
+    return same - len(last) + ended + 2
+
+
+def _cut(text: bytes, start: int, length: int) -> bytes:
+    return text[start : start + length]
 
 
 def _apply_runs(old: bytes, runs: list[_Run], own: memoryview) -> bytes:

@@ -98,6 +98,33 @@ def test_what_stays_of_a_large_value_is_stored_once_for_a_while() -> None:
     assert [read(parts[: n + 1]) for n in range(20)] == states
 
 
+@given(
+    edits=st.lists(
+        st.tuples(st.sampled_from(["change", "insert", "drop", "move"]), st.integers(0, 199), scalar),
+        max_size=8,
+    )
+)
+def test_what_an_edit_leaves_of_a_large_value_is_shared(edits: list[tuple[str, int, Any]]) -> None:
+    before = [{"id": n, "text": f"item {n} of the list"} for n in range(200)]
+    after: list[Any] = list(before)
+    for kind, place, new in edits:
+        item = after.pop(place % len(after)) if kind != "insert" else {"new": new}
+        if kind != "drop":
+            after.insert(place if kind != "move" else -place, {"id": new} if kind == "change" else item)
+    old, text = packed({"rows": before}), packed({"rows": after})
+    part = snapshots.part_of(text, [snapshots.part_of(old, [])])
+    assert snapshots.whole([part, snapshots.part_of(old, [])]) == text
+    assert len(part) < 250 + 150 * len(edits)
+
+
+def test_a_change_in_the_middle_of_a_long_text_is_stored_alone() -> None:
+    text = "".join(map(chr, random.Random(1).choices(range(97, 123), k=50_000)))
+    states = [{"text": text}, {"text": text[:20_000] + "CHANGED" + text[20_007:]}]
+    parts = parts_of(states)
+    assert len(parts[1]) < 5_000
+    assert read(parts) == states[1]
+
+
 def test_what_names_more_than_the_value_before_has_is_an_error() -> None:
     first, _ = parts_of([{"a": "x" * 5_000}, {}])
     _, second = parts_of([{"a": "y" * 6_000 + "x" * 5_000}, {"a": "y" * 6_000 + "x" * 5_001}])

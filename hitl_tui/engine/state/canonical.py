@@ -82,17 +82,13 @@ def _pieces(value: Any) -> Iterable[bytes]:
     elif isinstance(value, list):
         before = b"["
         for item in value:
-            yield before
-            yield canonical(item)
+            yield before + canonical(item)
             before = b","
         yield b"]" if value else b"[]"
     elif isinstance(value, dict):
         before = b"{"
         for key in sorted(value) if all(map(str.isascii, value)) else sorted(value, key=_utf16):
-            yield before
-            yield _encode_sorted(key)
-            yield b":"
-            yield canonical(value[key])
+            yield b"%b%b:%b" % (before, _encode_sorted(key), canonical(value[key]))
             before = b","
         yield b"}" if value else b"{}"
     else:

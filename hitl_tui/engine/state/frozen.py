@@ -86,7 +86,7 @@ def thaw(value: Any) -> Any:
 _DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
 
 
-PART = 1024
+PART = 512
 """Size in bytes from which a list or dict inside a value is encoded once for all values that share it."""
 
 # The bits of `known`, lowest first: the number of levels of lists and dicts; `PLAIN`: no floats and only

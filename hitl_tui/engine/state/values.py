@@ -223,7 +223,7 @@ def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> t
             _check_text(text)
             plain = 0
         prior = old.get(text)
-        # Large values are mostly text, and a call for each text would take most of the time.
+        # Large values are mostly text, or parts that a step has left alone: a call for each would take long.
         if type(item) is str and item.isascii():
             if item != prior:
                 same = False
@@ -231,11 +231,13 @@ def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> t
             items[text] = prior
             size += len(text) + len(item) + 4
             continue
-        try:
-            part, facts = _freeze(item, depth, prior)
-        except _NotJson as error:
-            error.path = f".{text}{error.path}"
-            raise
+        part, facts = item, known(item) if item is prior else 0
+        if not facts or depth + (facts & HEIGHT) > MAX_DEPTH:
+            try:
+                part, facts = _freeze(item, depth, prior)
+            except _NotJson as error:
+                error.path = f".{text}{error.path}"
+                raise
         items[text] = part
         same = same and part is prior
         size += len(text) + (facts >> SIZE_SHIFT) + 4
