@@ -58,11 +58,11 @@ async def agents(
         await driver.execute(ClearTurns(name, actor, note))
     for doubt in doubts.values():
         say(f"warning: {sanitise_line(doubt, 200)}", err=True)
-    await _tell(driver, turns, why=opened.hub.no_agents, as_json=opened.as_json)
+    await _print_agents(driver, turns, why=opened.hub.no_agents, as_json=opened.as_json)
     return ExitCode.DONE
 
 
-async def _tell(driver: Driver, only: str | None, *, why: str, as_json: bool) -> None:
+async def _print_agents(driver: Driver, only: str | None, *, why: str, as_json: bool) -> None:
     """Print a line for each agent, or all there is to know of one.
 
     Args:

@@ -64,10 +64,10 @@ async def allow(
         await driver.execute(
             Allow(named, actor, patterns, exact, high_risk, tainted, note, snapshot.state_hash)
         )
-    return _tell(opened, driver.thread_id)
+    return _print_allowances(opened, driver.thread_id)
 
 
-def _tell(opened: OpenThread, thread_id: str) -> ExitCode:
+def _print_allowances(opened: OpenThread, thread_id: str) -> ExitCode:
     """List what is allowed."""
     from hitl_tui.cli.reports import AllowancesDocument
     from hitl_tui.engine.thread.allowances import allowances_for

@@ -96,7 +96,7 @@ async def fork(
     first change. The other thread does not change. --agent gives an agent another model. You see which
     nodes would run again, which of them have side effects, and what they used last time.
     """
-    from hitl_tui.cli.headless import tell_repeats
+    from hitl_tui.cli.headless import print_repeats
     from hitl_tui.cli.inputs import Inputs, open_place
     from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Fork
@@ -109,7 +109,7 @@ async def fork(
     withdrawn = await _check(driver, changes, step, as_node)
     command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note, as_node)
     if dry_run or not opened.as_json:
-        await tell_repeats(driver, command, as_json=opened.as_json)
+        await print_repeats(driver, command, as_json=opened.as_json)
     if not dry_run:
         await driver.execute(command)
     say(*withdrawn, err=True)
@@ -138,7 +138,7 @@ async def rerun(
     which of them have side effects, and what they used last time. Then the fork runs until it waits for a
     person, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
     """
-    from hitl_tui.cli.headless import run_on, tell_repeats
+    from hitl_tui.cli.headless import print_repeats, run_on
     from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Rerun
     from hitl_tui.view.family import free_name
@@ -148,7 +148,7 @@ async def rerun(
     name = new or free_name(driver.thread_id, {relative.thread_id for relative in family})
     command = Rerun(name, opened.settings.reviewer, note)
     if dry_run or not opened.as_json:
-        await tell_repeats(driver, command, as_json=opened.as_json)
+        await print_repeats(driver, command, as_json=opened.as_json)
     if dry_run:
         return ExitCode.DONE
     fork = await opened.hub.open(await driver.execute(command))

@@ -48,7 +48,7 @@ async def claim(
     minutes = opened.settings.claim_minutes if span is None else _minutes(span)
     actor = opened.settings.reviewer
     await driver.execute(Claim(asked.id, actor, minutes, lasts=True, take_over=take_over, note=note))
-    return await _tell(opened, driver, asked)
+    return await _print_claim(opened, driver, asked)
 
 
 @click.command()
@@ -63,7 +63,7 @@ async def unclaim(opened: OpenThread, *, thread: str, request: str | None) -> Ex
     given_back = await driver.execute(Unclaim(asked.id, opened.settings.reviewer))
     if not given_back and not opened.as_json:
         say("nobody had claimed it", err=True)
-    return await _tell(opened, driver, asked)
+    return await _print_claim(opened, driver, asked)
 
 
 @click.command("hand-over")
@@ -88,7 +88,7 @@ async def hand_over(
     if take_over:
         await driver.execute(Claim(asked.id, actor, take_over=take_over, note=note))
     await driver.execute(HandOver(asked.id, asked.step, name.removeprefix("@"), actor, note))
-    return await _tell(opened, driver, asked)
+    return await _print_claim(opened, driver, asked)
 
 
 async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> tuple[Driver, Request]:
@@ -102,8 +102,8 @@ async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> t
     return driver, pick_request(snapshot.progress.pending, request_id, f"thread {thread!r}: {where}")
 
 
-async def _tell(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
-    """Tell who is at the request now."""
+async def _print_claim(opened: OpenThread, driver: Driver, asked: Request) -> ExitCode:
+    """Print who has claimed the request, owns it or has it open."""
     from hitl_tui.cli.reports import AttendingDocument
     from hitl_tui.view.lines import name, sentence, short_id
     from hitl_tui.view.presence import at_request, attending_words

@@ -171,7 +171,7 @@ def run_headless(
         if snapshot.notice:
             say(f"hitl-tui: {snapshot.notice}", err=True)
         if not as_json:
-            await tell_repeats(driver, Run(), as_json=False)
+            await print_repeats(driver, Run(), as_json=False)
         stops = read_breakpoints(breaks, snapshot.graph)
         if kept:
             stops = (*_kept(snapshot), *stops)
@@ -196,7 +196,7 @@ def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> 
         raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
 
 
-async def tell_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
+async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
     """Tell what a command would run again; words go to stderr, as they are no result."""
     from hitl_tui.cli.reports import RepeatsDocument
     from hitl_tui.engine.commands import Rerun
@@ -373,7 +373,7 @@ class _Telling:
         self._thread_id = driver.thread_id
         self._secret = has_secrets(snapshot.graph)
         self._as_json = as_json
-        self._told = NodeText()
+        self._node_text = NodeText()
 
     def news(self) -> None:
         """What has happened since the last time."""
@@ -389,9 +389,9 @@ class _Telling:
         for event in events:
             if isinstance(event, RunEnded):
                 self.ended, self.exit_code = True, ExitCode(event.exit_code)
-        self._tell(events)
+        self._print_events(events)
 
-    def _tell(self, events: Sequence[Event]) -> None:
+    def _print_events(self, events: Sequence[Event]) -> None:
         """Ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
             from hitl_tui.view.shapes import EventDocument
@@ -399,4 +399,4 @@ class _Telling:
             documents = (EventDocument(thread=self._thread_id, event=event) for event in events)
             emit(*documents, secret=self._secret)
         else:
-            say(*(line for event in events for line in self._told.lines(event)))
+            say(*(line for event in events for line in self._node_text.lines(event)))

@@ -39,7 +39,7 @@ def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
 
     with progress("looking", as_json=opened.as_json) as watch:
 
-        def tell(some: tuple[SearchHit, ...], steps: int, of: int) -> None:
+        def print_hits(some: tuple[SearchHit, ...], steps: int, of: int) -> None:
             nonlocal looked
             hits.extend(some)
             looked = steps
@@ -49,7 +49,7 @@ def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
                 raise _Enough
 
         try:
-            search(reading.logged, opened.store, text, tell)
+            search(reading.logged, opened.store, text, print_hits)
         except _Enough:
             del hits[limit:]
     if opened.as_json:
@@ -92,11 +92,11 @@ def when(opened: OpenStored, *, thread: str, expression: str, first: bool, monot
     else:
         with progress("looking", as_json=opened.as_json) as watch:
 
-            def tell(_moments: Any, looked: int, of: int) -> None:
+            def report(_moments: Any, looked: int, of: int) -> None:
                 if watch:
                     watch(looked, of)
 
-            answer = ask(reading.logged, opened.store, expression, tell, first=first)
+            answer = ask(reading.logged, opened.store, expression, report, first=first)
     if opened.as_json:
         from hitl_tui.cli.reports import WhenDocument
 

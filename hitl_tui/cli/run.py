@@ -341,13 +341,13 @@ def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
 
 def _would_repeat(thread: str | None, how: RunOptions) -> int:
     """Tell what going on would try again."""
-    from hitl_tui.cli.headless import tell_repeats
+    from hitl_tui.cli.headless import print_repeats
     from hitl_tui.cli.thread import OpenThread, work_on
     from hitl_tui.engine.commands import Run
     from hitl_tui.errors import ExitCode
 
     async def look(opened: OpenThread) -> ExitCode:
-        await tell_repeats(await opened.reading(thread), Run(), as_json=opened.as_json)
+        await print_repeats(await opened.reading(thread), Run(), as_json=opened.as_json)
         return ExitCode.DONE
 
     return work_on(how.settings(), open_existing, look, as_json=how.as_json)

@@ -183,7 +183,7 @@ def _public(url: str | None, host: str) -> str:
         origin, parts = origin_of(url), urlsplit(url)
     except ValueError:  # browsers send a name and a password in no header that this server compares
         raise UsageError(
-            f"{url!r} is not the address of a server", "as in --public-url https://review.example.org"
+            f"{url!r} is not the address of a web server", "as in --public-url https://review.example.org"
         ) from None
     if parts.path.strip("/") or parts.query or parts.fragment:
         raise UsageError(

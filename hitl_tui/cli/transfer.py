@@ -136,7 +136,7 @@ def export_command(
         if target is None:
             raise UsageError("a picture goes to a file", "name one with -o FILE")
         write_picture(thread, form, target, settings, size=size, pace=pace)
-        _told(thread, target, target.stat().st_size, as_json=as_json)
+        _print_export(thread, target, target.stat().st_size, as_json=as_json)
         return
     with closing(open_existing(settings)) as opened:
         name = find_thread(opened, thread)
@@ -334,10 +334,10 @@ def _deliver(thread: str, target: Path | None, pieces: Iterable[bytes], *, as_js
     if target is None:
         _write_all(sys.stdout.buffer, pieces)
         return
-    _told(thread, target, _write_file(target, pieces, count=len), as_json=as_json)
+    _print_export(thread, target, _write_file(target, pieces, count=len), as_json=as_json)
 
 
-def _told(thread: str, target: Path, size: int, *, as_json: bool) -> None:
+def _print_export(thread: str, target: Path, size: int, *, as_json: bool) -> None:
     """Say what was written."""
     if as_json:
         from hitl_tui.cli.reports import PageDocument

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from hitl_tui.drivers.expressions import (
     Expression,
     ExpressionInvalid,
-    ExpressionUntold,
+    ExpressionUndefined,
     check_expression,
 )
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
@@ -378,15 +378,15 @@ class _Armed:
 
     def line(self, values: Mapping[str, Any]) -> str:
         """What it tells."""
-        return "".join(part if isinstance(part, str) else _told(part, values) for part in self.parts)[
+        return "".join(part if isinstance(part, str) else _value_text(part, values) for part in self.parts)[
             :_LONGEST_LINE
         ]
 
 
-def _told(expression: Expression, values: Mapping[str, Any]) -> str:
+def _value_text(expression: Expression, values: Mapping[str, Any]) -> str:
     try:
         value = expression.value(values)
-    except ExpressionUntold as error:
+    except ExpressionUndefined as error:
         return f"({error.message})"
     text = value if isinstance(value, str) else _as_json(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
@@ -486,7 +486,7 @@ class RunStops:
             try:
                 if not armed.condition.holds(values):
                     return ""
-            except ExpressionUntold as error:
+            except ExpressionUndefined as error:
                 doubt = f" (it can't be evaluated: {error.message})"
         hits = self._hits.add(armed.name)
         counts = not point.hit or hits == point.hit
@@ -521,7 +521,7 @@ def _value(armed: _Armed, session: Session, values: Mapping[str, Any]) -> Any:
         return values[armed.place]
     try:
         return armed.path.value(_public(session, values))
-    except ExpressionUntold:
+    except ExpressionUndefined:
         return None
 
 

@@ -57,7 +57,7 @@ class ExpressionInvalid(UsageError):
         self.column = column
 
 
-class ExpressionUntold(HitlError):
+class ExpressionUndefined(HitlError):
     """An expression that can't be evaluated on these values, such as a text compared with a number.
 
     Args:
@@ -153,7 +153,7 @@ class Expression:
         """What it is of these values, as plain JSON.
 
         Raises:
-            ExpressionUntold: they don't tell.
+            ExpressionUndefined: they don't tell.
         """
         return thaw(self._ask(values))
 
@@ -161,7 +161,7 @@ class Expression:
         """Whether it is true of these values; of others than true and false whether they are not 0 or empty.
 
         Raises:
-            ExpressionUntold: they don't tell.
+            ExpressionUndefined: they don't tell.
         """
         return bool(self._ask(values))
 
@@ -172,7 +172,7 @@ class Expression:
             return evaluator.eval(self.text, self._parsed)
         except Exception as error:
             column = _failed_column(self.text, evaluator.asked[-1]) if evaluator.asked else 1
-            raise ExpressionUntold(_why(error), column) from error
+            raise ExpressionUndefined(_why(error), column) from error
         finally:
             evaluator.asked.clear()
             evaluator.names = {}

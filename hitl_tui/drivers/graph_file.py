@@ -46,7 +46,7 @@ class GraphFileWatch:
     """
 
     def __init__(
-        self, session: Session, path: Path, build: BuildGraph, *, tell: Callable[[Event], None]
+        self, session: Session, path: Path, build: BuildGraph, *, emit: Callable[[Event], None]
     ) -> None:
         self.changed: tuple[str, ...] | None = None
         self.graph: CompiledGraph | None = None
@@ -56,7 +56,7 @@ class GraphFileWatch:
         self._session = session
         self._path = path
         self._build = build
-        self._tell = tell
+        self._emit = emit
         self._broken = isinstance(session.graph, RecordedGraph)
         self._one_looks = asyncio.Lock()
         self._seen: dict[Path, Stamp] = {}
@@ -102,7 +102,7 @@ class GraphFileWatch:
         self._seen = {**self._stamps(), **seen} if broken else seen
         # One save may be seen as several: of several files, or of one in several writes.
         if is_news:
-            self._tell(GraphChanged(changed, repeats))
+            self._emit(GraphChanged(changed, repeats))
 
     async def _judge_again(self) -> None:
         """Tell what is kept under the saved graph now that the thread has moved on."""
@@ -114,7 +114,7 @@ class GraphFileWatch:
         is_news = (changed, repeats) != (self.changed, self.repeats)
         self.changed, self.repeats, self._judged_at = changed, repeats, version
         if is_news:
-            self._tell(GraphChanged(changed, repeats))
+            self._emit(GraphChanged(changed, repeats))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
         """Go on with the graph as it is in the file now; returns what is different, in words.
@@ -169,7 +169,7 @@ class GraphFileWatch:
 
 
 def follow_file(
-    session: Session, build: BuildGraph | None, tell: Callable[[Event], None]
+    session: Session, build: BuildGraph | None, emit: Callable[[Event], None]
 ) -> GraphFileWatch | None:
     """The file of a session's graph, None where it has none of the user's own."""
     if build is None:
@@ -177,7 +177,7 @@ def follow_file(
     from hitl_tui.loading.sources import source_file
 
     path = source_file(session.info.source)
-    return GraphFileWatch(session, path, build, tell=tell) if path else None
+    return GraphFileWatch(session, path, build, emit=emit) if path else None
 
 
 async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | None:

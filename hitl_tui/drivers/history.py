@@ -1,7 +1,7 @@
 """What the log of a thread is asked: where a text stands, when a condition began to hold, a value over time.
 
 All of it is read from the store alone, piece by piece, in whatever thread asks; private values are never
-looked at.  Whoever asks is told as it comes, and ends it by raising.
+searched. The caller gets results as they come, and ends the search by raising an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from hitl_tui.drivers.expressions import Expression, ExpressionUntold, check_expression
+from hitl_tui.drivers.expressions import Expression, ExpressionUndefined, check_expression
 from hitl_tui.engine.log.records import CHANNELS, Checkpoint, UpdateRecord
 from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.thread.logged import LoggedThread, defaults_of
@@ -53,7 +53,7 @@ class SearchHit(msgspec.Struct, frozen=True):
     thread: Annotated[Maybe, about("The subgraph's thread that contains it; empty for this thread.")] = ""
 
 
-TellHits: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
+HitsCallback: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
 """Gets hits, newest step first, how many steps were looked at, and how many there are."""
 
 
@@ -77,29 +77,29 @@ class Asked(msgspec.Struct, frozen=True):
     Args:
         moments: the steps at which it began to, oldest first.
         holds: whether it does at the newest step; None if that is unknown.
-        untold: how many steps did not tell; `why` of the first of them.
+        undefined: the number of steps at which it was undefined; `why` is for the first of them.
         looked: how many steps were looked at.
     """
 
     moments: Annotated[tuple[Moment, ...], about("The steps at which it became true, oldest first.")]
     holds: Annotated[bool | None, about("Whether it is true at the last evaluated step.")]
-    untold: Annotated[int, about("The number of steps at which it was undefined.")]
+    undefined: Annotated[int, about("The number of steps at which it was undefined.")]
     why: Annotated[Maybe, about("Why it was undefined at the first of them.")]
     looked: Annotated[int, about("The number of evaluated steps.")]
 
 
-TellMoments: TypeAlias = Callable[[tuple[Moment, ...], int, int], object]
+MomentsCallback: TypeAlias = Callable[[tuple[Moment, ...], int, int], object]
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What an expression was at a step; `why` it could not be told, "" where it could."""
+    """The value of an expression at a step; `why` says why it is undefined, "" if it is not."""
 
     step: Annotated[int, about("The step.")]
     value: Annotated[Any, about("The value; null if the expression is undefined.")] = None
     why: Annotated[Maybe, about("Why the expression is undefined.")] = ""
 
 
-def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> None:
+def search(thread: OpenedThread, store: Store, query: str, report: HitsCallback) -> None:
     """Look for a text in all steps, newest first, capitals aside: updates, what was printed and streamed,
     calls of tools, notes and decisions, errors.
 
@@ -110,9 +110,9 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
 
     head = thread.cursor.head
     if not query.strip() or not thread.exists:
-        tell((), head + 1, head + 1)
+        report((), head + 1, head + 1)
         return
-    left = _search(thread, store, query, MOST_HITS, tell)
+    left = _search(thread, store, query, MOST_HITS, report)
     for child in reversed(descendants(store, thread.cursor)):
         if left <= 0 or store.info(child.thread_id) is None:
             continue
@@ -120,12 +120,12 @@ def search(thread: OpenedThread, store: Store, query: str, tell: TellHits) -> No
         def tell_inside(
             hits: tuple[SearchHit, ...], _looked: int, _of: int, name: str = child.thread_id
         ) -> None:
-            tell(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
+            report(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
 
         left = _search(LoggedThread.checked(store, child.thread_id), store, query, left, tell_inside)
 
 
-def _search(thread: OpenedThread, store: Store, query: str, left: int, tell: TellHits) -> int:
+def _search(thread: OpenedThread, store: Store, query: str, left: int, report: HitsCallback) -> int:
     """Look through one thread for at most so many hits; how many more may be told then."""
     head = thread.cursor.head
     finder = _Finder(thread, store, query.casefold())
@@ -136,10 +136,10 @@ def _search(thread: OpenedThread, store: Store, query: str, left: int, tell: Tel
             hits = tuple(hit for step in some for hit in finder.hits(step))[:left]
             left -= len(hits)
             if hits:
-                tell(hits, head - some[-1] + 1, head + 1)
+                report(hits, head - some[-1] + 1, head + 1)
             if left <= 0:
                 return 0
-        tell((), head - first + 1, head + 1)
+        report((), head - first + 1, head + 1)
         last, piece = first - 1, min(piece * 2, _LARGEST_PIECE)
     return left
 
@@ -306,7 +306,9 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
             yield path, item if isinstance(item, str) else msgspec.json.encode(item).decode()
 
 
-def ask(thread: OpenedThread, store: Store, text: str, tell: TellMoments, *, first: bool = False) -> Asked:
+def ask(
+    thread: OpenedThread, store: Store, text: str, report: MomentsCallback, *, first: bool = False
+) -> Asked:
     """The steps at which a condition began to hold, oldest first; only the channels that it names are folded.
 
     If it can't be evaluated, it counts as not holding.
@@ -321,25 +323,25 @@ def ask(thread: OpenedThread, store: Store, text: str, tell: TellMoments, *, fir
     expression = Expression(text)
     head = thread.cursor.head
     moments: list[Moment] = []
-    held, untold, why, told, looked = False, 0, "", 0, 0
+    held, undefined, why, told, looked = False, 0, "", 0, 0
     holds: bool | None = None
     for step, before, values in _fold(thread, store, names, 0, head):
         looked = step + 1
         if values is not None:
             try:
                 holds = expression.holds(values)
-            except ExpressionUntold as error:
-                holds, untold, why = None, untold + 1, why or error.message
+            except ExpressionUndefined as error:
+                holds, undefined, why = None, undefined + 1, why or error.message
             if holds and not held:
                 moments.append(_moment(store, thread.thread_id, step, before, values))
             held = bool(holds)
         if (first and moments) or looked % _TOLD_EVERY == 0:
-            tell(tuple(moments[told:]), looked, head + 1)
+            report(tuple(moments[told:]), looked, head + 1)
             told = len(moments)
         if first and moments:
             break
-    tell(tuple(moments[told:]), looked, head + 1)
-    return Asked(tuple(moments), holds, untold, why, looked)
+    report(tuple(moments[told:]), looked, head + 1)
+    return Asked(tuple(moments), holds, undefined, why, looked)
 
 
 _TOLD_EVERY = 4_096
@@ -355,28 +357,28 @@ def bisect(thread: OpenedThread, store: Store, text: str) -> Asked:
     names = _names(thread, text)
     expression, decoded = Expression(text), Decoded()
     defaults = defaults_of(thread.declared)
-    looked, untold, why = 0, 0, ""
+    looked, undefined, why = 0, 0, ""
 
-    def told(step: int) -> bool | None:
-        nonlocal looked, untold, why
+    def check(step: int) -> bool | None:
+        nonlocal looked, undefined, why
         looked += 1
         values = state_at(store, thread.thread_id, step, defaults, names, decoded=decoded)
         try:
             return expression.holds(values)
-        except ExpressionUntold as error:
-            untold, why = untold + 1, why or error.message
+        except ExpressionUndefined as error:
+            undefined, why = undefined + 1, why or error.message
             return None
 
     low, high = 0, thread.cursor.head
-    holds = told(high) if high >= 0 else None
+    holds = check(high) if high >= 0 else None
     if not holds:
-        return Asked((), holds, untold, why, looked)
+        return Asked((), holds, undefined, why, looked)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if told(middle) else (middle + 1, high)
+        low, high = (low, middle) if check(middle) else (middle + 1, high)
     ((_, before, values),) = _fold(thread, store, names, low, low)
     moment = _moment(store, thread.thread_id, low, before, values or {})
-    return Asked((moment,), True, untold, why, looked)
+    return Asked((moment,), True, undefined, why, looked)
 
 
 def series(
@@ -404,7 +406,7 @@ def sample(expression: Expression, step: int, values: Mapping[str, Any]) -> Samp
     """What an expression is of some values."""
     try:
         return Sample(step, expression.value(values))
-    except ExpressionUntold as error:
+    except ExpressionUndefined as error:
         return Sample(step, None, error.message)
 
 

@@ -222,12 +222,12 @@ class LocalHub:
         return tuple(await asyncio.to_thread(self._store.store_ledger, newest))
 
     @property
-    def no_upkeep(self) -> str:
-        """See `Hub.no_upkeep`."""
+    def upkeep_refusal(self) -> str:
+        """See `Hub.upkeep_refusal`."""
         return self._read_only
 
     async def _refuse_upkeep(self) -> None:
-        why = self.no_upkeep
+        why = self.upkeep_refusal
         if not why and not await asyncio.to_thread(self._store.may_delete, self._guest):
             owner = self._guest is None
             who = f"{self._store.login!r}" if owner else f"guest {self._guest!r}"
@@ -262,7 +262,7 @@ class LocalHub:
         *,
         actor: str | None,
         note: str | None,
-        tell: Callable[[Sequence[str]], bool],
+        on_batch: Callable[[Sequence[str]], bool],
     ) -> int:
         """See `Hub.delete`; what is open of them here is closed before."""
         from hitl_tui.stores.deletion import delete_in_batches
@@ -281,7 +281,7 @@ class LocalHub:
                 why=plan.rule, force=plan.force, at_once=_DELETED_AT_ONCE,
             ):  # fmt: skip
                 gone += len(batch)
-                if not tell([entry.thread_id for entry in batch]) or self._closing:
+                if not on_batch([entry.thread_id for entry in batch]) or self._closing:
                     break
             return f"{gone:,} of {len(plan.going):,} threads that were to be deleted are gone"
 

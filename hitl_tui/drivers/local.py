@@ -16,7 +16,7 @@ from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice, repeats_under
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
-from hitl_tui.drivers.node_streams import tell_the_rest
+from hitl_tui.drivers.node_streams import flush_output
 from hitl_tui.drivers.protocol import (
     Check,
     Checked,
@@ -88,7 +88,7 @@ from hitl_tui.loading.trust import NotTrusted, Question
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.breakpoints import Hits, RunStops
-    from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
+    from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample
     from hitl_tui.drivers.protocol import Previewed
     from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.lineage import Arrival
@@ -99,7 +99,7 @@ R = TypeVar("R")
 
 GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
 AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
-Tell: TypeAlias = Callable[..., object]
+Callback: TypeAlias = Callable[..., object]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 Observe: TypeAlias = Callable[[Session], Callable[[Event], object]]
 log = logging.getLogger(__name__)
@@ -372,18 +372,18 @@ class LocalDriver:
             changes=changes,
         )
 
-    async def search(self, query: str, tell: TellHits) -> None:
+    async def search(self, query: str, report: HitsCallback) -> None:
         """Look for a text in all steps, in a thread of its own."""
         from hitl_tui.drivers.history import search
 
-        await self._read_aside(lambda session, going: search(session, self._store, query, going(tell)))
+        await self._read_aside(lambda session, stop: search(session, self._store, query, stop(report)))
 
-    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+    async def ask(self, expression: str, report: MomentsCallback) -> Asked:
         """The steps at which a condition began to hold, found in a thread of its own."""
         from hitl_tui.drivers.history import ask
 
         return await self._read_aside(
-            lambda session, going: ask(session, self._store, expression, going(tell))
+            lambda session, stop: ask(session, self._store, expression, stop(report))
         )
 
     async def series(
@@ -393,28 +393,28 @@ class LocalDriver:
         from hitl_tui.drivers.history import series
 
         return await self._read_aside(
-            lambda session, _going: series(session, self._store, expressions, last, most)
+            lambda session, _: series(session, self._store, expressions, last, most)
         )
 
-    async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
-        """Read the log where neither the run nor the screen waits for it.
+    async def _read_aside(self, read: Callable[[Session, Callable[[Callback], Callback]], R]) -> R:
+        """Read the log in a thread, so that neither the run nor the screen waits for it.
 
         Args:
-            read: gets what makes a function raise once nobody waits any more.
+            read: gets the session, and a function that makes a callback raise once nobody waits any more.
         """
         session = await self._on_engine(lambda session: session)
         over = threading.Event()
 
-        def going(tell: Tell) -> Tell:
-            def told(*found: Any) -> object:
+        def stoppable(callback: Callback) -> Callback:
+            def call(*found: Any) -> object:
                 if over.is_set():
                     raise asyncio.CancelledError
-                return tell(*found)
+                return callback(*found)
 
-            return told
+            return call
 
         try:
-            return await asyncio.to_thread(read, session, going)
+            return await asyncio.to_thread(read, session, stoppable)
         finally:
             over.set()
 
@@ -587,7 +587,7 @@ class LocalDriver:
 
     async def _fork(self, command: Fork) -> str:
         new_thread_id = commands.execute(await self._with_graph(), command)
-        self._tell(ThreadForked(new_thread_id, command.step))
+        self._emit(ThreadForked(new_thread_id, command.step))
         return new_thread_id
 
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
@@ -642,7 +642,7 @@ class LocalDriver:
         )
         forking = Fork(repeats.step, command.new_thread_id, actor=command.actor, note=command.note)
         new_thread_id = fork(parent, forking, rerouted=repeats.rerouted)
-        self._tell(ThreadForked(new_thread_id, repeats.step))
+        self._emit(ThreadForked(new_thread_id, repeats.step))
         return new_thread_id
 
     async def _mended(self) -> tuple[CompiledGraph, Repeats | None]:
@@ -691,13 +691,13 @@ class LocalDriver:
             if session.exists and not isinstance(session.graph, RecordedGraph):
                 logged = recorded_graph(self._store, session.info, session.cursor)
                 session.notice = ". ".join(filter(None, (session.notice, graph_notice(session, logged))))
-            session.sink = self._observed(session) if self._observe else self._tell
+            session.sink = self._observed(session) if self._observe else self._emit
             session.on_moved = self._resync
             self._session = session
             self._watch = ThreadWatch(
                 session,
                 self._store,
-                tell=self._tell_in_order,
+                emit=self._emit_in_order,
                 together=self._buffer.together,
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
@@ -708,23 +708,23 @@ class LocalDriver:
             if not isinstance(session.graph, RecordedGraph):
                 self._follow_graph_file()
             # Hear what the threads below do, and what this one does inside the run of another.
-            session.on_below = partial(self._subgraph_runs.tell, self)
+            session.on_below = partial(self._subgraph_runs.pass_on, self)
             self._follower = Follower(
                 asyncio.get_running_loop(),
                 session.cursor.head,
                 catch_up=self._watch.watcher.catch_up,
-                tell=self._tell,
+                emit=self._emit,
             )
             self._subgraph_runs.follow(self.thread_id, self._follower)
         return self._session
 
     def _observed(self, session: Session) -> Callable[[Event], None]:
         assert self._observe is not None
-        observe, tell = self._observe(session), self._tell
+        observe, emit = self._observe(session), self._emit
 
         def both(event: Event) -> None:
             observe(event)
-            tell(event)
+            emit(event)
 
         return both
 
@@ -760,7 +760,7 @@ class LocalDriver:
         if self._session:
             if self._follower:
                 self._follower.skip_to(self._session.cursor.head)
-            self._tell(ProgressChanged(self._session.progress))
+            self._emit(ProgressChanged(self._session.progress))
 
     async def _on_engine(self, work: Callable[[Session], R], *, graph: bool = False) -> R:
         """What `work` makes of the session, on the engine's thread.
@@ -898,13 +898,13 @@ class LocalDriver:
             else:
                 self._started.set_result(None)
 
-    def _tell_in_order(self, event: Event) -> None:
+    def _emit_in_order(self, event: Event) -> None:
         """Tell what was found in the store, after what happened before it."""
         if isinstance(event, StepCommitted) and self._follower:
             self._follower.step_is_next(event.checkpoint.step)
-        self._tell(event)
+        self._emit(event)
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         self._buffer.add(event)
         if type(event) in _NEARLY_ALL:
             return
@@ -969,6 +969,6 @@ def _loop(session: Session, **options: Any) -> RunLoop:
     from hitl_tui.engine.nodes.activity import before_end
     from hitl_tui.engine.run.loop import RunLoop
 
-    if tell_the_rest not in before_end:
-        before_end.append(tell_the_rest)
+    if flush_output not in before_end:
+        before_end.append(flush_output)
     return RunLoop(session, **options)

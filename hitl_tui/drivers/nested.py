@@ -53,7 +53,7 @@ class SubgraphRuns:
         self._runs: dict[str, _SubgraphRun] = {}
         self._followers: dict[str, Follower] = {}
 
-    def tell(self, runner: Runner, thread_id: str, event: Event) -> None:
+    def pass_on(self, runner: Runner, thread_id: str, event: Event) -> None:
         """What happens in a thread that runs inside the run of another one."""
         with self._lock:
             if isinstance(event, RunStarted):
@@ -103,14 +103,14 @@ class Follower:
         head: int,
         *,
         catch_up: Callable[[], None],
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
     ) -> None:
         self.live = False
         """A node is in flight."""
         self._loop = loop
         self._head = head
         self._catch_up = catch_up
-        self._tell = tell
+        self._emit = emit
         self._heard: deque[Event] = deque()
         self._woken = False
         self._late = False
@@ -160,7 +160,7 @@ class Follower:
         elif isinstance(event, (RunEnded, AttemptFailed, AttemptDropped)):
             self.live = self._late = False
         if not self._late and not isinstance(event, (*_IN_STORE, LimitNear)):
-            self._tell(event)
+            self._emit(event)
 
 
 _IN_STORE = (StepCommitted, ProgressChanged, LedgerWritten)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.debugger import Lend
     from hitl_tui.engine.nodes.activity import Activity
 
-Tell = Callable[[list[str]], None]
+LinesCallback = Callable[[list[str]], None]
 
 _AT_ONCE = 1 << 20
 """Bytes; the most that a pipe holds, where a privileged process has not raised it."""
@@ -72,11 +72,11 @@ class _Keeper:
     """Holds the standard streams for the code of nodes.
 
     Args:
-        tell: gets lines that can't be told to be of a node that runs; called by any thread, one at a time.
+        on_lines: gets lines that can't be assigned to a running node; called from any thread, one at a time.
     """
 
-    def __init__(self, tell: Tell) -> None:
-        self.tell = tell
+    def __init__(self, on_lines: LinesCallback) -> None:
+        self.on_lines = on_lines
         self.forked = False
         # An object that is collected meanwhile may print, too.
         self._lock = threading.RLock()
@@ -138,7 +138,7 @@ class _Keeper:
         self.pump()
         with self._lock:
             if not self.forked and (lines := self._lines.rest()):
-                self.tell(lines)
+                self.on_lines(lines)
 
     def end(self) -> None:
         """Give the streams back, and tell the rest."""
@@ -221,7 +221,7 @@ class _Keeper:
             activity = module.running_activity()
         if activity is None:
             if lines := self._lines.add(text):
-                self.tell(lines)
+                self.on_lines(lines)
         else:
             activity.text(text)
 
@@ -240,17 +240,17 @@ if os.name == "posix":  # once: what is registered there stays
     os.register_at_fork(after_in_child=_forked)
 
 
-def keep_output(tell: Tell) -> None:
+def keep_output(on_lines: LinesCallback) -> None:
     """Keep everything that the code of nodes writes from where we write, until the process ends.
 
     Args:
-        tell: gets lines that no node that runs has written, as while a graph is built; called by any
+        on_lines: gets lines that no running node has written, as while a graph is built; called from any
             thread. A later call replaces it.
     """
     global _keeper  # noqa: PLW0603  (the process has these streams once)
     if _keeper is None:
-        _keeper = _Keeper(tell)
-    _keeper.tell = tell
+        _keeper = _Keeper(on_lines)
+    _keeper.on_lines = on_lines
 
 
 def keep_python_streams() -> None:
@@ -267,7 +267,7 @@ def give_output_back() -> None:
         keeper.end()
 
 
-def tell_the_rest() -> None:
+def flush_output() -> None:
     """Return once everything that was written so far has been told, by whichever thread has read it."""
     if _keeper is not None:
         _keeper.pump()

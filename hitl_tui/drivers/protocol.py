@@ -17,7 +17,7 @@ from hitl_tui.engine.log.units import Maybe, Time, about
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import Decided
-    from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments
+    from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample
     from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
@@ -281,18 +281,18 @@ class Driver(Protocol):
             watch: called from any thread with (steps done, steps in all); what it raises ends the check.
         """
 
-    async def search(self, query: str, tell: TellHits) -> None:
+    async def search(self, query: str, report: HitsCallback) -> None:
         """Look for a text in all steps; see `history.search`.
 
         Args:
-            tell: called from any thread; what it raises ends the search, as does a cancelled task.
+            report: called from any thread; what it raises ends the search, as does a cancelled task.
         """
 
-    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+    async def ask(self, expression: str, report: MomentsCallback) -> Asked:
         """The steps at which a condition began to hold; see `history.ask`.
 
         Args:
-            tell: as for `search`.
+            report: as for `search`.
 
         Raises:
             ExpressionInvalid: it can't be read.
@@ -367,7 +367,7 @@ class Hub(Protocol):
         """The newest entries of the store's own ledger, oldest first: who deleted which threads."""
 
     @property
-    def no_upkeep(self) -> str:
+    def upkeep_refusal(self) -> str:
         """Why deletion from the store is unavailable; "" if it is available."""
 
     async def plan_deletion(
@@ -395,14 +395,14 @@ class Hub(Protocol):
         *,
         actor: str | None,
         note: str | None,
-        tell: Callable[[Sequence[str]], bool],
+        on_batch: Callable[[Sequence[str]], bool],
     ) -> int:
         """Delete what a plan says, some families at a time, and how many threads went.
 
         The ledger of the store keeps who did it.
 
         Args:
-            tell: called, anywhere, with the threads that went together; whether to go on.
+            on_batch: called from any thread with the threads of a deleted batch; returns whether to continue.
 
         Raises:
             StaleWriter: one has moved since; those that have gone before it are gone.

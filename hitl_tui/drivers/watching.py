@@ -124,7 +124,7 @@ class Watcher:
     """Follows one thread of a store while this process does not run it.
 
     Args:
-        tell: takes the events.
+        emit: takes the events.
         together: held while events are told that belong together.
         resync: called where too much has happened to tell it step by step.
         busy: True while this process runs the thread itself.
@@ -136,7 +136,7 @@ class Watcher:
         session: Session,
         store: Store,
         *,
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         together: AbstractContextManager[object],
         resync: Callable[[], None],
         busy: Callable[[], bool],
@@ -149,7 +149,7 @@ class Watcher:
         self._logged = ""
         self._session = session
         self._store = store
-        self._tell = tell
+        self._emit = emit
         self._together = together
         self._resync = resync
         self._busy = busy
@@ -212,7 +212,7 @@ class Watcher:
         holder = "" if inside or self._inside() else held
         if holder != self.holder:
             self.holder = holder
-            self._tell(HolderChanged(holder))
+            self._emit(HolderChanged(holder))
         self._see(summary.attending if summary else ())
         self.catch_up()
         if not held and session.cursor.status == "running":
@@ -232,7 +232,7 @@ class Watcher:
     def _see(self, attending: tuple[Presence, ...]) -> None:
         others = tuple(at for at in attending if at.lease.token != self.own_look)
         if _shown(others) != _shown(self.attending):
-            self._tell(AttendanceChanged(others))
+            self._emit(AttendanceChanged(others))
         self.attending = others
 
     def catch_up(self) -> None:
@@ -266,7 +266,7 @@ class Watcher:
         # Nobody may see the step without who decided it, or the other way round.
         with self._together:
             for event in events:
-                self._tell(event)
+                self._emit(event)
 
     def _step(
         self, checkpoint: Checkpoint, values: dict[str, object]
@@ -305,7 +305,7 @@ class Looking:
         if request is not None:
             self._presence = presence_of(self._session, request, actor, _LOOK_LASTS)
             self._watcher.own_look = self._presence.lease.token
-            self._tell()
+            self._renew()
 
     def end(self) -> None:
         """Look no more."""
@@ -320,7 +320,7 @@ class Looking:
                     "thread %s: that nobody looks could not be told: %s", self._session.thread_id, error
                 )
 
-    def _tell(self) -> None:
+    def _renew(self) -> None:
         """Note in the store that somebody looks; one whose request waits no more is told no longer."""
         presence, store, now = self._presence, self._session.store, self._session.clock()
         if presence is None or store is None:
@@ -335,7 +335,7 @@ class Looking:
             log.warning(
                 "thread %s: that somebody looks could not be told: %s", self._session.thread_id, error
             )
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._tell)
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._renew)
 
 
 _LOOK_LASTS = 60_000_000
@@ -448,7 +448,7 @@ class ThreadWatch:
         session: Session,
         store: Store,
         *,
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         together: AbstractContextManager[object],
         resync: Callable[[], None],
         busy: Callable[[], bool],
@@ -457,9 +457,9 @@ class ThreadWatch:
     ) -> None:
         self.deadlines = Deadlines(session, expire)
         self._session = session
-        self._tell = tell
+        self._emit = emit
         self.watcher = Watcher(
-            session, store, tell=tell, together=together, resync=resync, busy=busy, inside=inside
+            session, store, emit=emit, together=together, resync=resync, busy=busy, inside=inside
         )
         self.looking = Looking(session, self.watcher)
         self.graph_file: GraphFileWatch | None = None
@@ -475,7 +475,7 @@ class ThreadWatch:
     def follow_graph_file(self, build: BuildGraph | None) -> None:
         """Look at the file of the graph, too, from now on, where it has one that can be loaded again."""
         if self.graph_file is None:
-            self.graph_file = follow_file(self._session, build, self._tell)
+            self.graph_file = follow_file(self._session, build, self._emit)
             if self.graph_file is not None:
                 self._tasks.append(asyncio.get_running_loop().create_task(self.graph_file.follow()))
 

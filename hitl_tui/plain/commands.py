@@ -30,7 +30,7 @@ from hitl_tui.plain.running import (
     where,
 )
 from hitl_tui.plain.store import delete, prune, sizes
-from hitl_tui.plain.trust import declassify, reveal, why_tainted
+from hitl_tui.plain.taint import declassify, reveal, why_tainted
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.conversation import Verb
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any, Protocol
 
-from hitl_tui.drivers.node_streams import own_input, own_out, tell_the_rest
+from hitl_tui.drivers.node_streams import flush_output, own_input, own_out
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.view.format import NotJson, read_json
 from hitl_tui.view.glyphs import plain_chars
@@ -53,7 +53,7 @@ class Terminal:
 
     def ask(self, prompt: str) -> str:
         """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
-        tell_the_rest()  # otherwise it would stand behind the prompt
+        flush_output()  # otherwise it would stand behind the prompt
         try:
             typed = own_input(f"{self._shown(prompt)} ").strip()
         except EOFError:

@@ -57,11 +57,11 @@ class Context:
         seen: the number of the last event that was told.
         places: what was looked for last.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
-        told: what nodes write, as far as it was told.
+        node_text: what nodes write, as far as it was told.
         listed: what waits, as it was listed last.
         graphs: what can be started, as it was listed last.
         news: what has happened elsewhere in the store and was not told yet.
-        untold: what happened to the thread from outside and was not told yet.
+        unprinted: what happened to the thread from outside and was not told yet.
         comments: what was said about passages of what waits, by its thread and the id of its request.
         deadline_passed: whether a deadline has answered and the run has not continued yet.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
@@ -78,11 +78,11 @@ class Context:
     within: int | None = None
     places: Places = Places()
     stepping: bool = False
-    told: NodeText = field(default_factory=NodeText)
+    node_text: NodeText = field(default_factory=NodeText)
     listed: tuple[QueueRow, ...] = ()
     graphs: tuple[KnownGraph, ...] = ()
     news: list[str] = field(default_factory=list)
-    untold: list[Event] = field(default_factory=list)
+    unprinted: list[Event] = field(default_factory=list)
     comments: dict[tuple[str, str], tuple[Comment, ...]] = field(default_factory=dict)
     deadline_passed: bool = False
 
@@ -112,16 +112,16 @@ class Context:
         return notice.thread == self.driver.thread_id
 
     def snapshot(self) -> Snapshot:
-        """Return where the thread is now; what led there counts as told.
+        """Return where the thread is now; everything up to it counts as printed.
 
-        A changed graph file or another holder is not visible there: `untold` keeps that for the next prompt.
+        `unprinted` keeps a changed graph file or another holder for the next prompt.
         """
         snapshot: Snapshot = self.run(self.driver.snapshot())
         for stamped in self.driver.events(self.seen):
             if stamped.number <= snapshot.last_event:
                 self.note(stamped.event)
                 if isinstance(stamped.event, (GraphChanged, HolderChanged)):
-                    self.untold.append(stamped.event)
+                    self.unprinted.append(stamped.event)
         self.seen = max(self.seen, snapshot.last_event)
         return snapshot
 
@@ -174,16 +174,16 @@ class Context:
         self.breakpoints = kept.load()
         for point in more:
             self.breakpoints = put(self.breakpoints, point)
-        self._tell(kept)
+        self._report_problem(kept)
 
     def keep_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
         """Have these from now on."""
         self.breakpoints = breakpoints
         kept = self._kept
         kept.save(breakpoints)
-        self._tell(kept)
+        self._report_problem(kept)
 
-    def _tell(self, kept: KeptBreakpoints) -> None:
+    def _report_problem(self, kept: KeptBreakpoints) -> None:
         if kept.problem:
             self.console.say("Note:", *content([kept.problem]))
 

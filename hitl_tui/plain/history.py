@@ -119,20 +119,20 @@ def _hits(context: Context, text: str) -> Places:
     hits: list[SearchHit] = []
     looked = 0
 
-    def tell(some: tuple[SearchHit, ...], _looked: int, of: int) -> None:
+    def print_hits(some: tuple[SearchHit, ...], _looked: int, of: int) -> None:
         nonlocal looked
         hits.extend(some)
         looked = of
 
-    context.run(context.driver.search(text, tell))
+    context.run(context.driver.search(text, print_hits))
     context.console.say(f"{count(len(hits), 'place')} in {count(looked, 'step')}.")
     return Places(tuple((hit.thread, hit.step, hit_line(hit)) for hit in hits))
 
 
 def _moments(context: Context, expression: str) -> Places:
-    def tell(_moments: tuple[Moment, ...], _looked: int, _of: int) -> None: ...
+    def ignore(_moments: tuple[Moment, ...], _looked: int, _of: int) -> None: ...
 
-    answer: Asked = context.run(context.driver.ask(expression, tell))
+    answer: Asked = context.run(context.driver.ask(expression, ignore))
     told = answer_line(answer)
     context.console.say(f"{capital(told)}.")
     return Places(tuple(("", moment.step, moment_line(moment)) for moment in answer.moments))
@@ -177,7 +177,7 @@ def watches(context: Context, typed: str) -> None:
     if not texts:
         context.console.say("No watches.")
         return
-    _tell(context, texts, _step_of(context, snapshot, at))
+    _print_watches(context, texts, _step_of(context, snapshot, at))
 
 
 def _step_of(context: Context, snapshot: Snapshot, at: int | None) -> StepView:
@@ -193,7 +193,7 @@ def _step_of(context: Context, snapshot: Snapshot, at: int | None) -> StepView:
     return past_step(view, point, values, updates)
 
 
-def _tell(context: Context, texts: Sequence[str], step: StepView) -> None:
+def _print_watches(context: Context, texts: Sequence[str], step: StepView) -> None:
     channels = context.snapshot().graph.channels
     known = step.checkpoint is not None
     series = context.run(context.driver.series(texts, step.step, _STRIP)) if known else [()] * len(texts)

@@ -242,12 +242,12 @@ async def _until_ended(context: Context) -> None:
 def tell_events(context: Context) -> bool:
     """Tell the events since the last time; True if a run has ended among them."""
     ended = False
-    while context.untold:
-        context.console.say(*context.told.lines(context.untold.pop(0)))
+    while context.unprinted:
+        context.console.say(*context.node_text.lines(context.unprinted.pop(0)))
     for stamped in context.driver.events(context.seen):
         context.seen = stamped.number
         context.note(stamped.event)
-        context.console.say(*context.told.lines(stamped.event))
+        context.console.say(*context.node_text.lines(stamped.event))
         ended = ended or isinstance(stamped.event, RunEnded)
     return ended
 

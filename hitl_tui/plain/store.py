@@ -90,12 +90,14 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
     begun: list[asyncio.Task[int]] = []
     stopped = False
 
-    def tell(gone: Sequence[str]) -> bool:
+    def on_batch(gone: Sequence[str]) -> bool:
         return not stopped
 
     async def ended() -> int:
         if not (begun or stopped):
-            begun.append(asyncio.create_task(hub.delete(plan, actor=context.actor, note=note, tell=tell)))
+            begun.append(
+                asyncio.create_task(hub.delete(plan, actor=context.actor, note=note, on_batch=on_batch))
+            )
         return await asyncio.shield(begun[0]) if begun else 0
 
     while True:
@@ -141,5 +143,5 @@ def sizes(context: Context, typed: str) -> None:
     if len(threads) > _SIZES:
         say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD shows one.")
     if words := space_words(space):
-        hint = "" if context.hub.no_upkeep else "; S vacuum frees the space"
+        hint = "" if context.hub.upkeep_refusal else "; S vacuum frees the space"
         say(f"{capital(words)}{hint}.")

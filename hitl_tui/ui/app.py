@@ -170,13 +170,13 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self._keeping = False
         self._is_leaving = False
         self._end_notices: Callable[[], object] | None = None
-        self._problems_told = False
-        self._untold: list[HitlError] = []
+        self._problems_shown = False
+        self._unshown_errors: list[HitlError] = []
         self._open_session: asyncio.Task[ViewSession] | None = None
         self._damage: Damage | None = None
         self._threads: ThreadsScreen | None = None
         self._then: Callable[[RunScreen], None] | None = None
-        self.wear(look or Look())
+        self.apply_look(look or Look())
         self._opening: OpeningScreen | None = None
         self.recording: Recording | None = None
         self._known_size: Size | None = None
@@ -229,14 +229,14 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         return load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
 
-    def tell_error(self, error: HitlError) -> None:
+    def show_error(self, error: HitlError) -> None:
         """Say what went wrong once there is a screen to say it on."""
         if self.run_screen is not None:
             self.run_screen.complain(error)
         elif self._threads is not None:
-            super().tell_error(error)
+            super().show_error(error)
         else:
-            self._untold.append(error)
+            self._unshown_errors.append(error)
 
     async def on_event(self, event: Event) -> None:
         """Show an audience what is pressed, but for what is typed into a text."""
@@ -305,8 +305,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             try:
                 self._begin_notices()
             except HitlError as failure:
-                self._untold.append(failure)
-            for error in self._told():
+                self._unshown_errors.append(failure)
+            for error in self._take_unshown_errors():
                 self.notify(sanitise(str(error)), title=error.title, severity="error", markup=False)
             start_work(self, partial(asyncio.to_thread, import_module, _RUN_SCREEN), group="import")
 
@@ -456,12 +456,12 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
-        """The run screen shows its first session, or can't: go on with what waited for that."""
+        """Continue with what waited for the run screen's first session, or end if it can't be shown."""
         if error is not None:
             await self._give_up(error)
             return
-        for untold in self._told():
-            screen.complain(untold)
+        for unshown in self._take_unshown_errors():
+            screen.complain(unshown)
         if self._then is not None:
             then, self._then = self._then, None
             then(screen)
@@ -492,15 +492,15 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         left = screen.left.get(notice.thread)
         return screen.session.thread_id == notice.thread or (left is not None and was_seen(notice, left))
 
-    def _told(self) -> list[HitlError]:
-        """What went wrong before there was a screen to say it on, which is asked once."""
+    def _take_unshown_errors(self) -> list[HitlError]:
+        """Return the errors from before there was a screen to show them on, and forget them."""
         from hitl_tui.verbs.keymap import KeysInvalid
 
-        untold, self._untold = self._untold, []
-        if self.keymap.problems and not self._problems_told:
-            self._problems_told = True
-            untold.append(KeysInvalid("\n".join(self.keymap.problems), "all other keys apply"))
-        return untold
+        errors, self._unshown_errors = self._unshown_errors, []
+        if self.keymap.problems and not self._problems_shown:
+            self._problems_shown = True
+            errors.append(KeysInvalid("\n".join(self.keymap.problems), "all other keys apply"))
+        return errors
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
@@ -567,7 +567,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         told = await copy(super().copy_to_clipboard, text)
         if self.run_screen is not None:
-            self.run_screen.tell(told.words)
+            self.run_screen.show_message(told.words)
 
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""

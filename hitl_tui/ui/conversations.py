@@ -63,7 +63,7 @@ class _Player:
                 await screen.open_thread(thread_id)
                 return await self._session.hub.open(thread_id)
             case Tell(text, title):
-                screen.tell(text, title)
+                screen.show_message(text, title)
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:

@@ -72,7 +72,7 @@ class Guarded(App[Result]):
         except Exception:
             log.exception("the error could not be shown")
 
-    def tell_error(self, error: HitlError) -> None:
+    def show_error(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""
         self.notify(failure_words(error), title=error.title, severity="error", markup=False)
 

@@ -56,6 +56,6 @@ def write_file(screen: Host, name: str, content: bytes, media_type: str, title: 
     try:
         path = new_file(name, content)
     except HitlError as error:
-        screen.tell(f"{error.message} — {error.hint}", title, "error")
+        screen.show_message(f"{error.message} — {error.hint}", title, "error")
     else:
-        screen.tell(f"saved as {path} in {sanitise_line(str(Path.cwd()), 120)}", title)
+        screen.show_message(f"saved as {path} in {sanitise_line(str(Path.cwd()), 120)}", title)

@@ -58,9 +58,9 @@ class NotesApp(Themed[None]):
         self._file = file
         self._thread_stands = standing
         self._state: ShowState | None = None
-        self.wear(look)
+        self.apply_look(look)
 
-    def tell_error(self, error: HitlError) -> None:
+    def show_error(self, error: HitlError) -> None:
         """A theme that can't be used is told by the show itself."""
 
     def get_default_screen(self) -> NotesScreen:

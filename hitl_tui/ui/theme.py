@@ -366,7 +366,7 @@ class Themed(App[Result]):
     """Textual's; see the package."""
     _plain_chars: LineFilter | None = None
 
-    def wear(self, look: Look) -> None:
+    def apply_look(self, look: Look) -> None:
         """Choose theme and characters; once, before anything is painted."""
         self.look = look
         self._watch = ThemeWatch(Themes(look.themes))
@@ -374,7 +374,7 @@ class Themed(App[Result]):
         self._begin_theme()
 
     @abstractmethod
-    def tell_error(self, error: HitlError) -> None:
+    def show_error(self, error: HitlError) -> None:
         """Say what went wrong once there is a screen to say it on."""
 
     def theme_names(self) -> list[str]:
@@ -405,7 +405,7 @@ class Themed(App[Result]):
             self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
         except ThemeInvalid as error:
             hint = f"{error.hint}; " if error.hint else ""
-            self.tell_error(ThemeInvalid(error.message, f"{hint}the theme {DEFAULT_THEME!r} is used instead"))
+            self.show_error(ThemeInvalid(error.message, f"{hint}the theme {DEFAULT_THEME!r} is used instead"))
             self._apply(self._watch.fallback())
 
     def _apply(self, loaded: LoadedTheme) -> None:
@@ -421,7 +421,7 @@ class Themed(App[Result]):
         try:
             loaded = self._watch.saved()
         except ThemeInvalid as error:
-            self.tell_error(ThemeInvalid(error.message, "the colours stay as they were"))
+            self.show_error(ThemeInvalid(error.message, "the colours stay as they were"))
             return
         if loaded is not None:
             self._apply(loaded)
@@ -447,4 +447,4 @@ class Themed(App[Result]):
         try:
             self._apply(self._watch.choose(name))
         except ThemeInvalid as error:
-            self.tell_error(ThemeInvalid(error.message, "the colours stay as they were"))
+            self.show_error(ThemeInvalid(error.message, "the colours stay as they were"))

@@ -38,7 +38,7 @@ def start_work(node: DOMNode, work: Work, *, group: str = "default", exclusive: 
             return await work()
         except HitlError as error:
             if not hasattr(node, "on_worker_state_changed"):
-                app.tell_error(error)
+                app.show_error(error)
             raise
         except Exception as error:
             if is_gone(node):

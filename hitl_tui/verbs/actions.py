@@ -176,7 +176,7 @@ def _card(now: Situation) -> str:
     return "" if now.card else "no decision is being made"
 
 
-def _card_heeds(now: Situation) -> str:
+def _card_has_keys(now: Situation) -> str:
     aside = f"keys go to another pane: {now.key_hint('change.decide')} returns to the card"
     return aside if now.card == "aside" else _card(now)
 
@@ -286,13 +286,13 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("travel.up", "K", "Thread above", "Go to the thread above in the timeline", "Travel", thread_open),
     Action("travel.down", "J", "Thread below", "Go to the thread below in the timeline", "Travel",
            thread_open),
-    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card_heeds, footer=1,
+    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card_has_keys, footer=1,
            offered=True),
     Action("card.comment", "c", "Comment", "Comment on a passage; it is sent with the decision", "Card",
            _card, footer=2, offered=True),
     Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
-    Action("card.claim", "k", "Claim", "Claim the request for a while, or give it back", "Card", _card_heeds,
+    Action("card.claim", "k", "Claim", "Claim the request for a while, or give it back", "Card", _card_has_keys,
            footer=3, offered=True),
     Action("card.hand", "@", "Hand over", "Hand the request over to somebody, with a note", "Card", _card,
            footer=4, offered=True),

@@ -136,7 +136,7 @@ def changes(lines: Revision, *, marked: bool = True) -> Iterator[Line]:
         if line is None:
             yield (Span(f"{_SIGNS['same']}…", "dim"),)
         else:
-            yield _told(line, _AROUND, _LONGEST, marked=marked)
+            yield _marked_line(line, _AROUND, _LONGEST, marked=marked)
     if left:
         yield (Span(f"{_SIGNS['same']}… {left:,} more lines", "dim"),)
 
@@ -149,13 +149,13 @@ def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
         marked: as for `fragment_spans`.
     """
     shown = [line for line in near_changes(lines, 0)[0] if line is not None and line.text.strip()]
-    told = [_told(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
+    told = [_marked_line(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
     if len(shown) > most:
         told[-1] = (Span(f"{_SIGNS['same']}… {len(shown) - most + 1:,} more", "dim"),)
     return tuple((Span(line[0].text[2:], line[0].role), *line[1:]) for line in told)
 
 
-def _told(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line:
+def _marked_line(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line:
     """Return a line after its sign; only the words near a change of a long line."""
     sign = Span(_SIGNS[line.kind], _ROLES[line.kind])
     if line.kind == "changed":

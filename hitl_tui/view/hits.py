@@ -68,6 +68,6 @@ def answer_line(answer: Asked) -> str:
     else:
         times = "" if len(answer.moments) == 1 else f", {len(answer.moments):,} times in total"
         summary = f"first at step {answer.moments[0].step}{times}, {steps} checked"
-    if answer.untold:
-        summary += f"; {count(answer.untold, 'step')} undefined ({sanitise_line(answer.why, 120)})"
+    if answer.undefined:
+        summary += f"; {count(answer.undefined, 'step')} undefined ({sanitise_line(answer.why, 120)})"
     return summary

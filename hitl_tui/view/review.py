@@ -258,7 +258,7 @@ class Review:
         self._problem = self.refused = refused
         return effects
 
-    def outlives(self) -> bool:
+    def survives_refresh(self) -> bool:
         """Whether the card stays although its request has gone: it has a refused answer or unsent text."""
         if self.state != "over" and (self.unsent or self.unapplied[0] or self.refused):
             gone = how_it_went(self._thread.view.ledger, self.request.id)
@@ -450,7 +450,7 @@ class Review:
         self._move("open")
         return (Since(request),) if isinstance(error, AnswerRefused) else ()
 
-    def tell_since(self, request: Request, lines: tuple[Line, ...], problem: str = "") -> None:
+    def show_since(self, request: Request, lines: tuple[Line, ...], problem: str = "") -> None:
         """Show what has changed since the step of a refused answer; `problem` says why that is unknown.
 
         Args:
@@ -463,7 +463,7 @@ class Review:
         self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
         self.since = lines
 
-    def tell_repeats(self, repeats: Repeats) -> None:
+    def show_repeats(self, repeats: Repeats) -> None:
         """Show what runs again after the answer."""
         self.repeats = repeats
 

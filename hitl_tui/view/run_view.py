@@ -25,7 +25,7 @@ from hitl_tui.view.sanitise import sanitise_line
 STREAM_TAIL: Final = 64 * 1024
 
 
-_TOLD = 50
+_MOST_LINES = 50
 
 
 class StreamView(msgspec.Struct, frozen=True):
@@ -149,7 +149,7 @@ class RunView(msgspec.Struct, frozen=True):
         owners: for a subgraph's thread: the threads it runs for, outermost first.
         inside: what happens, or last happened, inside a map, a parallel or a subgraph.
         returned: the node after which a breakpoint stopped, and where it returned.
-        told: the newest lines written by breakpoints since the view was opened.
+        logged: the newest lines written by breakpoints since the view was opened.
         source: the thread's record of where its graph came from, "" if it has none.
         signing_key: what signs decisions made here, "" for nothing.
     """
@@ -182,7 +182,7 @@ class RunView(msgspec.Struct, frozen=True):
     inside: InsideView = EMPTY
     signing_key: str = ""
     source: str = ""
-    told: tuple[str, ...] = ()
+    logged: tuple[str, ...] = ()
     returned: tuple[str, tuple[Frame, ...]] = ("", ())
     last_event: int = 0
 
@@ -335,7 +335,7 @@ class _Builder:
         self.live = view.stream.live
         self.duration = view.stream.duration
         self.pieces: list[str] = []
-        self.told: list[str] = []
+        self.logged: list[str] = []
         self.returned = view.returned
         self.composed = {node.name for node in view.graph.nodes if node.kind != "node"}
         self._stream = view.stream
@@ -443,7 +443,7 @@ class _Builder:
             repeats=self.repeats,
             stream=self.stream,
             returned=self.returned,
-            told=(*view.told, *self.told)[-_TOLD:] if self.told else view.told,
+            logged=(*view.logged, *self.logged)[-_MOST_LINES:] if self.logged else view.logged,
             inside=view.inside if self._inside is None else self._inside.build(),
         )
 
@@ -510,7 +510,7 @@ def _breakpoint_hit(builder: _Builder, event: ev.BreakpointHit) -> None:
     if event.frames:
         builder.returned = (event.node, event.frames)
     if event.line:
-        builder.told.append(event.line)
+        builder.logged.append(event.line)
 
 
 def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:

@@ -200,7 +200,7 @@ class ViewSession:
         self.hits: dict[str, int] = {}
         self.revealed: Revealed | None = None
         self._code: tuple[GraphInfo, dict[str, tuple[Frame, ...]]] = (view.graph, {})
-        self.untold = False
+        self.has_news = False
         """Whether something has happened that is not on screen yet."""
         self.alerts: list[str] = []
         self.retry: Repeats | None = None
@@ -361,7 +361,7 @@ class ViewSession:
             self.family_stale = True
         else:
             self.view = fold(self.view, events)
-        self.untold = True
+        self.has_news = True
         self._note(events)
         if self.shown is None and self._concerns_step(events):
             self.step_view = head_step(self.view)

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from hitl_tui.agents.tempo import TEMPO, Tempo
-from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, ExpressionUntold, check_expression
+from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, ExpressionUndefined, check_expression
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Step
 from hitl_tui.engine.graph.description import GraphInfo
@@ -91,7 +91,7 @@ class Performance(Protocol):
     async def restart(self) -> Driver | None:
         """Restart: return the driver of a new thread, None if the same one is rewound."""
 
-    def tell(self, thread: str) -> None:
+    def publish(self, thread: str) -> None:
         """Publish the position for other terminals."""
 
     def end(self) -> None:
@@ -127,7 +127,7 @@ class ScriptShow:
         self._others = others
         self._store = store
         self._began = now_us()
-        self._told: ShowState | None = None
+        self._published: ShowState | None = None
         self._conditions = {stop.when: Expression(stop.when) for stop in self.file.stops if stop.when}
         self.tempo.pace = self.file.show.pace
 
@@ -150,7 +150,7 @@ class ScriptShow:
         await driver.execute(Step())
         await driver.ended(since)
 
-    def tell(self, thread: str) -> None:
+    def publish(self, thread: str) -> None:
         """Publish the position for other terminals."""
         if self._others is None:
             return
@@ -159,8 +159,8 @@ class ScriptShow:
             path, os.getpid(), own_process_started(), self._store, thread,
             self.stop, self.going, tempo.held, tempo.pace, self._began,
         )  # fmt: skip
-        if state != self._told:
-            self._told = state
+        if state != self._published:
+            self._published = state
             self._others.write(state)
 
     def end(self) -> None:
@@ -211,7 +211,7 @@ class ScriptShow:
 
     def _holds(self, condition: str, values: Mapping[str, Any]) -> bool:
         public = {name: value for name, value in values.items() if value is not PRIVATE}
-        with suppress(ExpressionUntold):
+        with suppress(ExpressionUndefined):
             return self._conditions[condition].holds(public)
         return False
 

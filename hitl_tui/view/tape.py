@@ -70,7 +70,7 @@ class TapeShow:
         await self._tape.rewind()
         return self._tape
 
-    def tell(self, thread: str) -> None:
+    def publish(self, thread: str) -> None:
         """Do nothing: no other terminal follows a tape."""
 
     def end(self) -> None:

@@ -189,7 +189,7 @@ class NodeText:
         if event.agent:
             return []
         writer = (event.node, event.path)
-        return self._told(writer, self._open.setdefault(writer, LineSplitter()).add(event.text))
+        return self._output_lines(writer, self._open.setdefault(writer, LineSplitter()).add(event.text))
 
     def _once(self, event: ev.Event, lines: list[str]) -> list[str]:
         """Leave out lines about a thread of a subgraph that repeat the last ones about the same step."""
@@ -203,11 +203,13 @@ class NodeText:
 
     def _rest(self) -> list[str]:
         """Return the lines that have no end yet."""
-        rest = [line for writer, lines in self._open.items() for line in self._told(writer, lines.rest())]
+        rest = [
+            line for writer, lines in self._open.items() for line in self._output_lines(writer, lines.rest())
+        ]
         self._open.clear()
         return rest
 
-    def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
+    def _output_lines(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
         if not lines:
             return []
         rows = content(map(as_overwritten, lines))

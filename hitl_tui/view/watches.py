@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, ExpressionUntold, check_expression
+from hitl_tui.drivers.expressions import Expression, ExpressionInvalid, ExpressionUndefined, check_expression
 from hitl_tui.drivers.history import Sample
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.state.channel import ChannelInfo
@@ -50,7 +50,7 @@ def watch(text: str, step: StepView, channels: Sequence[ChannelInfo]) -> Watched
             before[update.channel] = update.before
     try:
         value = expression.value(public)
-    except ExpressionUntold as error:
+    except ExpressionUndefined as error:
         return WatchedValue(text, " ", why=error.message)
     return WatchedValue(text, " " if before == public or _same(expression, before, value) else "≠", value)
 
@@ -58,7 +58,7 @@ def watch(text: str, step: StepView, channels: Sequence[ChannelInfo]) -> Watched
 def _same(expression: Expression, before: Mapping[str, Any], value: Any) -> bool:
     try:
         return bool(expression.value(before) == value)
-    except ExpressionUntold:
+    except ExpressionUndefined:
         return False
 
 

@@ -269,7 +269,7 @@ async def test_a_logpoint_tells_its_values_and_stops_nothing(bench: Bench) -> No
     assert [line.partition(" (")[0] for line in lines] == ["n=3 {last}=now 3", "n=4 {last}=now 4"]
     assert "there is no item 9 among 3" in lines[0]
     assert not any(event.stops for event in watcher.events_of(BreakpointHit))
-    assert view.told == tuple(lines)
+    assert view.logged == tuple(lines)
 
 
 async def test_one_that_is_switched_off_does_nothing(bench: Bench) -> None:

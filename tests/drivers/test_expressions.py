@@ -9,7 +9,7 @@ import pytest
 from hitl_tui.drivers.expressions import (
     Expression,
     ExpressionInvalid,
-    ExpressionUntold,
+    ExpressionUndefined,
     check_expression,
     state_names,
 )
@@ -103,7 +103,7 @@ def test_a_channel_goes_before_the_word_of_its_name() -> None:
     ],
 )
 def test_an_expression_keeps_to_values_and_to_bounds(text: str) -> None:
-    with pytest.raises(ExpressionUntold):
+    with pytest.raises(ExpressionUndefined):
         Expression(text).holds({"n": 3, "notes": [], "person": {}})
 
 
@@ -143,11 +143,11 @@ def test_an_expression_gives_a_value(text: str, expected: Any) -> None:
 def test_what_values_do_not_tell_is_said_with_its_place(text: str, column: int, why: str) -> None:
     values = {"n": 3, "nothing": None, "facts": [], "person": {"age": 20}}
     expression = Expression(text)
-    with pytest.raises(ExpressionUntold) as caught:
+    with pytest.raises(ExpressionUndefined) as caught:
         expression.value(values)
     assert caught.value.message == f"{why}, at column {column}"
     # It is as it was for the next values.
-    with pytest.raises(ExpressionUntold) as again:
+    with pytest.raises(ExpressionUndefined) as again:
         expression.value(values)
     assert again.value.column == column
 

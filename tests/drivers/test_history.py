@@ -232,12 +232,12 @@ async def test_moments_at_which_a_condition_began_to_hold(asked: Any) -> None:
         {"score": 0.2},
         {"score": None},
     )
-    assert (answer.holds, answer.untold, answer.looked) == (False, 0, 8)
+    assert (answer.holds, answer.undefined, answer.looked) == (False, 0, 8)
     again = await asked.ask("score != null", lambda *_: None)
     assert [(moment.step, moment.actor) for moment in again.moments] == [(0, None), (7, "ann")]
     part = await asked.ask("facts[-1].source == 'file_2%.csv'", lambda *_: None)
     assert [moment.step for moment in part.moments] == [3]
-    assert (part.untold, part.why) == (1, "there is no item -1 among 0, at column 6")
+    assert (part.undefined, part.why) == (1, "there is no item -1 among 0, at column 6")
 
 
 @pytest.mark.parametrize(

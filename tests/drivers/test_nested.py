@@ -209,7 +209,7 @@ async def test_the_end_of_a_run_inside_is_told_after_its_last_step(store: Checkp
             record(step)
 
     loop = asyncio.get_running_loop()
-    follower = Follower(loop, 0, catch_up=catch_up, tell=record)
+    follower = Follower(loop, 0, catch_up=catch_up, emit=record)
     for event in run_events:  # all of it before the loop gets to any of it
         follower.hear(event)
     async with asyncio.timeout(PATIENCE):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.drivers.node_streams import give_output_back, keep_output, tell_the_rest
+from hitl_tui.drivers.node_streams import flush_output, give_output_back, keep_output
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="without POSIX no descriptors are kept")
 
@@ -57,7 +57,7 @@ def test_whoever_tells_the_rest_waits_for_the_thread_that_is_reporting_it() -> N
         order.extend(lines)
 
     def tell_and_note() -> None:
-        tell_the_rest()
+        flush_output()
         order.append("the rest was reported")
         rest_reported.set()
 

@@ -42,7 +42,7 @@ async def test_every_command_is_refused_and_not_a_byte_is_written(tmp_path: Path
     with pytest.raises(UsageError, match=WHY):
         await hub.plan_deletion(["t"])
     with pytest.raises(UsageError, match=WHY):
-        await hub.delete(DeletionPlan(()), actor="ann", note=None, tell=bool)
+        await hub.delete(DeletionPlan(()), actor="ann", note=None, on_batch=bool)
     with pytest.raises(UsageError, match=WHY):
         await hub.vacuum()
     await hub.close()

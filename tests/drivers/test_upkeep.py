@@ -65,12 +65,12 @@ async def test_named_threads_go_with_their_forks_and_what_waits_by_force_alone(
     plan = await hub.plan_deletion(["a", "c"])
     assert [thread.thread_id for thread in plan.going] == ["a"]
     assert "'waits'" in plan.stays["c"]
-    assert await hub.delete(plan, actor="ann", note="a try", tell=always) == 1
+    assert await hub.delete(plan, actor="ann", note="a try", on_batch=always) == 1
     assert await names(hub) == {"b", "c", "waits"}
     assert await hub.open("b") is not driver
     plan = await hub.plan_deletion(["b", "c"], force=True, spared="b")
     assert ({thread.thread_id for thread in plan.going}, [*plan.stays]) == ({"c", "waits"}, ["b"])
-    assert await hub.delete(plan, actor="ann", note=None, tell=always) == 2
+    assert await hub.delete(plan, actor="ann", note=None, on_batch=always) == 2
     assert await names(hub) == {"b"}
     kept = [(entry.thread_id, entry.actor, entry.note) for entry in store.store_ledger()]
     assert kept == [("a", "ann", "a try"), ("c", "ann", None), ("waits", "ann", None)]
@@ -82,7 +82,7 @@ async def test_what_moved_since_the_plan_keeps_all_of_its_batch(hub: LocalHub, s
     plan = await hub.plan_deletion(["a", "b"])
     counter(store).fork("b", 0, "b-2")
     with pytest.raises(UsageError, match="'b-2' is a fork of 'b'"):
-        await hub.delete(plan, actor="ann", note=None, tell=always)
+        await hub.delete(plan, actor="ann", note=None, on_batch=always)
     assert await names(hub) == {"a", "b", "b-2", "c", "waits"}
     assert store.store_ledger() == []
 
@@ -94,7 +94,7 @@ async def test_a_rule_prunes_and_what_is_free_is_given_back(hub: LocalHub, store
     plan = await hub.plan_deletion(Retention(older_than=0), spared="b")
     assert [thread.thread_id for thread in plan.going] == ["a"]
     assert plan.kept == {"waits": 1, "open": 1, "forked": 1}
-    assert await hub.delete(plan, actor="ann", note=None, tell=always) == 1
+    assert await hub.delete(plan, actor="ann", note=None, on_batch=always) == 1
     (entry,) = store.store_ledger()
     assert (entry.thread_id, entry.data["rule"]) == ("a", "prune: older than 0s")
     before, after = await hub.vacuum()
@@ -116,7 +116,7 @@ async def test_it_stops_between_two_batches_when_it_is_told_to(
         batches.extend(gone)
         return len(batches) < 2
 
-    assert await hub.delete(plan, actor="ann", note=None, tell=on_batch) == 2
+    assert await hub.delete(plan, actor="ann", note=None, on_batch=on_batch) == 2
     assert batches == ["a", "b"]
     assert await names(hub) == {"c", "waits"}
     assert [entry.thread_id for entry in store.store_ledger()] == ["a", "b"]
@@ -158,7 +158,7 @@ async def test_a_hub_that_is_closed_lets_the_batch_at_hand_end_and_says_how_far_
         runner.invoke({}, thread_id=name)
     hub = LocalHub(store, lambda info: runner)
     plan = await hub.plan_deletion(["a", "b"])
-    deleting = asyncio.create_task(hub.delete(plan, actor="ann", note=None, tell=always))
+    deleting = asyncio.create_task(hub.delete(plan, actor="ann", note=None, on_batch=always))
     await asyncio.to_thread(store.started.wait, 60)
     if gives_up:  # as a screen does that is taken away
         deleting.cancel()
@@ -215,9 +215,9 @@ async def test_in_a_team_an_operator_takes_threads_out_and_nobody_else(
         if person != "op":
             refuses.enter_context(pytest.raises(UsageError))
         plan = await hub.plan_deletion(["a"])
-        assert await hub.delete(plan, actor=person, note=None, tell=always) == 1
+        assert await hub.delete(plan, actor=person, note=None, on_batch=always) == 1
     if person != "op":
-        for refused in (hub.delete(DeletionPlan(()), actor=person, note=None, tell=always), hub.vacuum()):
+        for refused in (hub.delete(DeletionPlan(()), actor=person, note=None, on_batch=always), hub.vacuum()):
             with pytest.raises(UsageError) as error:
                 await refused
             assert f"{person!r}" in error.value.hint

@@ -80,7 +80,7 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
         one_look = Follower(
             session,
             store,
-            tell=events.append,
+            emit=events.append,
             together=nullcontext(),
             resync=lambda: None,
             busy=lambda: False,
@@ -119,7 +119,7 @@ async def test_an_unexpected_error_of_a_look_is_logged_once_and_the_next_ones_go
         return False
 
     follower = Follower(
-        Session.open(runner.graph, store, "t"), store, tell=lambda _: None, together=nullcontext(),
+        Session.open(runner.graph, store, "t"), store, emit=lambda _: None, together=nullcontext(),
         resync=lambda: None, busy=busy, inside=lambda: False,
     )  # fmt: skip
 
@@ -145,7 +145,7 @@ def test_a_thread_is_read_again_only_once_something_was_written(
     look = Follower(
         session,
         store,
-        tell=events.append,
+        emit=events.append,
         together=nullcontext(),
         resync=lambda: None,
         busy=lambda: False,

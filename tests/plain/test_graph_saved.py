@@ -104,7 +104,7 @@ def test_a_change_is_reported_whenever_it_arrives(file: Path, monkeypatch: pytes
 
     def changed_before(context: Context) -> Snapshot:
         if changes and context.seen:
-            context.driver._tell(changes.pop())  # type: ignore[attr-defined]
+            context.driver._emit(changes.pop())  # type: ignore[attr-defined]
         return read(context)
 
     monkeypatch.setattr(Context, "snapshot", changed_before)

@@ -566,7 +566,7 @@ class TestNews:
         until(lambda: store.changes() is not None)
         events: list[Event] = []
         watcher = Watcher(
-            Session.open(runner.graph, store, "t"), store, tell=events.append, together=nullcontext(),
+            Session.open(runner.graph, store, "t"), store, emit=events.append, together=nullcontext(),
             resync=lambda: None, busy=lambda: False, inside=lambda: False,
         )  # fmt: skip
         asked: list[str] = []

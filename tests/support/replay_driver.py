@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hitl_tui.drivers.expressions import Expression
-from hitl_tui.drivers.history import Asked, Sample, TellHits, TellMoments, sample
+from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample, sample
 from hitl_tui.drivers.protocol import (
     Check,
     Checked,
@@ -178,14 +178,14 @@ class ReplayDriver:
                 written[update.channel] = update.changed or written.get(update.channel, False)
         return found
 
-    async def search(self, query: str, tell: TellHits) -> None:
+    async def search(self, query: str, report: HitsCallback) -> None:
         """What was given as its result is found at once."""
-        tell(self.results.get("search", ()), 1, 1)
+        report(self.results.get("search", ()), 1, 1)
 
-    async def ask(self, expression: str, tell: TellMoments) -> Asked:
+    async def ask(self, expression: str, report: MomentsCallback) -> Asked:
         """What was given as its result."""
         result: Asked = self.results.get("ask", Asked((), False, 0, "", 1))
-        tell(result.moments, 1, 1)
+        report(result.moments, 1, 1)
         return result
 
     async def series(

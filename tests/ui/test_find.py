@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.drivers.history import SearchHit, TellHits
+from hitl_tui.drivers.history import HitsCallback, SearchHit
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.value import ValuePane
@@ -109,12 +109,12 @@ async def test_a_long_search_says_how_far_it_is_and_shows_what_it_has_found_so_f
         await it.shows("step 6")
         whole, found = it.session.driver.search, asyncio.Event()
 
-        async def slow(query: str, tell: TellHits) -> None:
+        async def slow(query: str, report: HitsCallback) -> None:
             hits: list[SearchHit] = []
             await whole(query, lambda some, *_: hits.extend(some))
-            tell((), 16_384, 100_001)
+            report((), 16_384, 100_001)
             await found.wait()
-            tell(tuple(hits), 32_768, 100_001)
+            report(tuple(hits), 32_768, 100_001)
             await asyncio.Event().wait()
 
         it.session.driver.search = slow  # type: ignore[method-assign]

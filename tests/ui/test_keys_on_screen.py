@@ -11,7 +11,7 @@ import pytest
 from textual.command import CommandPalette
 
 from hitl_tui.ui.screens import run_actions
-from hitl_tui.ui.screens.run_actions import DOERS
+from hitl_tui.ui.screens.run_actions import HANDLERS
 from hitl_tui.ui.theme import Look
 from hitl_tui.verbs.actions import ACTIONS
 from hitl_tui.verbs.keymap import load_keymap
@@ -189,7 +189,7 @@ async def test_help_lists_the_screens_under_their_names():
 
 
 def test_every_action_has_one_doer_and_every_doer_an_action():
-    assert set(DOERS) == {action.id for action in ACTIONS} - {"app.palette", "app.repaint"}
+    assert set(HANDLERS) == {action.id for action in ACTIONS} - {"app.palette", "app.repaint"}
     tables = [
         node for node in ast.walk(ast.parse(inspect.getsource(run_actions))) if isinstance(node, ast.Dict)
     ]

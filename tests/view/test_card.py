@@ -107,7 +107,7 @@ def at(state: str) -> Card:
         card.wait(UNDO)
     if state == "over":
         card.review.refuse(AnswerRefused("somebody was faster", ""))
-        card.review.outlives()
+        card.review.survives_refresh()
     assert card.review.state == state
     return card
 
@@ -478,7 +478,7 @@ def test_words_stay_where_only_the_step_of_a_request_has_changed_and_a_form_wher
 def test_a_request_that_goes_away_leaves_what_was_made_up_to_be_read(prepare: Any, stays: bool) -> None:
     card = Card().opened()
     prepare(card)
-    assert card.review.outlives() == stays
+    assert card.review.survives_refresh() == stays
     assert (card.review.state == "over") == stays
     if stays:
         assert "Your text stays here until you close this" in card.note
@@ -495,7 +495,7 @@ def test_a_refused_answer_says_why_keeps_the_words_and_can_be_given_again() -> N
     )
     assert (card.review.state, card.review.reason) == ("open", "why")
     assert card.note == "not accepted: it is about step 1 — look again"
-    card.review.tell_since(card.review.request, ((),))
+    card.review.show_since(card.review.request, ((),))
     assert card.note.endswith("; see above what has changed since (pgdn, pgup)")
     assert card.review.since
     card.press("a")
@@ -559,7 +559,7 @@ def test_who_has_voted_is_told_so() -> None:
 
 def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:
     card = Card(tapes.verdict_request(**TEXT)).opened()
-    card.review.tell_repeats(Repeats(1, 1, (NodeRepeat("advisor", 1, ()),), tokens_in=900, cost=0.01))
+    card.review.show_repeats(Repeats(1, 1, (NodeRepeat("advisor", 1, ()),), tokens_in=900, cost=0.01))
 
     def shown(rows: int) -> list[str]:
         return [plain_text(line) for line in card.review.lines(60, rows=rows)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.stores.deletion import Watch
 
-NO_UPKEEP: Final = (
+UPKEEP_REFUSAL: Final = (
     "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
 )
 
@@ -242,9 +242,9 @@ class LangGraphHub(LocalHub):
         )
 
     @property
-    def no_upkeep(self) -> str:
-        """See `Hub.no_upkeep`."""
-        return NO_UPKEEP
+    def upkeep_refusal(self) -> str:
+        """See `Hub.upkeep_refusal`."""
+        return UPKEEP_REFUSAL
 
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`; as their checkpointer keeps them."""

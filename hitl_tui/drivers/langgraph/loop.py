@@ -123,7 +123,7 @@ class Superstep:
     ) -> None:
         self._session = session
         self._inside = inside
-        self._tell = session.emit
+        self._emit = session.emit
         self._leaf = self.leaf = leaf
         self._pinned = pinned
         self._given = given
@@ -310,7 +310,7 @@ class Superstep:
             if error := data["error"]:
                 why = described(error) if isinstance(error, BaseException) else str(error)
                 outcome = replace(outcome, error=ErrorInfo(known.name, tried, NodeFailed.title, why))
-            self._tell(BranchEnded(place_of(dict.fromkeys(task.name for task in tasks)), outcome, now))
+            self._emit(BranchEnded(place_of(dict.fromkeys(task.name for task in tasks)), outcome, now))
 
     def _call(self, data: Any, now: int) -> None:
         """Process the start or end of a `@task` called by a node: it is a branch of the step."""
@@ -321,13 +321,13 @@ class Superstep:
             place = len(self._calls) + (len(self._tasks) if len(self._tasks) > 1 else 0)
             call = BranchOutcome(f"{name}[{number}]", name, place, "ok", attempts=1)
             self._calls[key], self._started[key] = call, now
-            self._tell(BranchStarted(self.node, call.path, name, place, 0, 1, now))
+            self._emit(BranchStarted(self.node, call.path, name, place, 0, 1, now))
         elif key in self._calls and not data["interrupts"]:
             status: Any = "failed" if data["error"] else "ok"
             took = self.durations[key] = now - self._started[key]
             ended = self._calls[key] = replace(self._calls[key], status=status, duration=took)
             self._tell_result(ended, (data["result"] or {}).get(_RETURNED))
-            self._tell(BranchEnded(self.node, ended, now))
+            self._emit(BranchEnded(self.node, ended, now))
 
     def _retry(self, failed: FailedAttempt) -> None:
         """Report a failed attempt of a task, or of one in a subgraph, that is retried."""
@@ -339,7 +339,7 @@ class Superstep:
             path = branch_path(tasks, tasks.index(known))
         else:
             path = f"{self.node}/{failed.name}"
-        self._tell(
+        self._emit(
             NodeRetrying(self.node, failed.attempt, failed.max_attempts, failed.wait, failed.error, path)
         )
 
@@ -358,11 +358,11 @@ class Superstep:
         tasks = in_order(self._tasks.values())
         now = self._session.clock()
         node, step = place_of(dict.fromkeys(task.name for task in tasks)), self._session.cursor.head + 1
-        self._tell(NodeStarted(node, step, self._session.cursor.attempt, now))
+        self._emit(NodeStarted(node, step, self._session.cursor.attempt, now))
         for place, task in enumerate(tasks):
             if len(tasks) > 1:
                 path = branch_path(tasks, place)
-                self._tell(BranchStarted(node, path, task.name, place, len(tasks), 1, now))
+                self._emit(BranchStarted(node, path, task.name, place, len(tasks), 1, now))
 
     def _path_of(self, ns: Iterable[str]) -> str:
         """Return the path of a namespace: the branch, and the nodes inside subgraphs."""
@@ -390,7 +390,7 @@ class Superstep:
         if message.type == "tool":
             _, arguments = self._asked.get(message.tool_call_id, ("", None))
             use = tool_use(message, arguments, agent, path)
-            self._tell(ToolCalled(self.node, agent, use.tool, use.arguments, use.result, use.error, 0, path))
+            self._emit(ToolCalled(self.node, agent, use.tool, use.arguments, use.result, use.error, 0, path))
             return
         if message.type not in ("ai", "AIMessageChunk"):
             return
@@ -400,7 +400,7 @@ class Superstep:
             known = self._replies.get(str(message.id))
             self._replies[str(message.id)] = (message if known is None else known[0] + message, about)
             tokens = used.tokens_in, used.tokens_out
-            self._tell(ModelCalled(self.node, agent, used.model, *tokens, used.cost, 0, path))
+            self._emit(ModelCalled(self.node, agent, used.model, *tokens, used.cost, 0, path))
 
     def _text(self, agent: str, text: str, ns: tuple[str, ...]) -> None:
         if text:
@@ -411,7 +411,7 @@ class Superstep:
 
     def _write(self, agent: str, text: str, path: str) -> None:
         self.streams.add(text, agent, path, self._session.cursor.attempt)
-        self._tell(TextStreamed(self.node, agent, text, path))
+        self._emit(TextStreamed(self.node, agent, text, path))
 
 
 def _node_of(about: Mapping[str, Any]) -> str:

@@ -22,11 +22,11 @@ from hitl_tui.drivers.langgraph.recorded import unknown_channel
 from hitl_tui.drivers.langgraph.server_edits import TRIAL, ServerTrial, update_on_route
 from hitl_tui.drivers.langgraph.server_requests import (
     R,
-    again_if_cut,
     busy,
     failed_there,
-    telling_busy,
-    worded,
+    once_more_if_lost,
+    raising_busy,
+    with_readable_errors,
 )
 from hitl_tui.drivers.langgraph.server_states import no_state, revived_part, snapshot_of
 from hitl_tui.drivers.langgraph.subgraphs import NO_STEPS
@@ -107,7 +107,7 @@ class ServerThreads:
         for row in self._rows():
             thread = str(row["thread_id"])
             try:
-                state = again_if_cut(partial(self._client.threads.get_state, thread))
+                state = once_more_if_lost(partial(self._client.threads.get_state, thread))
             except ServerRefused as error:
                 if not failed_there(error):
                     raise
@@ -140,7 +140,7 @@ class ServerStore:
         """Do what `BaseStore.search` does."""
         from langgraph.store.base import Item
 
-        found = again_if_cut(
+        found = once_more_if_lost(
             lambda: self._client.store.search_items(list(prefix), limit=limit, offset=offset)
         )
         names = ("value", "key", "namespace", "created_at", "updated_at")  # aegra reports no times
@@ -235,7 +235,7 @@ class ServerGraph:
         client = get_sync_client(url=url, headers=server_headers(), timeout=_TIMEOUT)
         self._connections = client.http.client
         try:
-            self._read(url, worded(client), assistant)
+            self._read(url, with_readable_errors(client), assistant)
         except BaseException:
             self.close()
             raise
@@ -306,7 +306,7 @@ class ServerGraph:
         if at := place.get("checkpoint_id"):
             options["checkpoint"] = {"checkpoint_ns": place.get("checkpoint_ns", ""), "checkpoint_id": at}
         try:
-            with telling_busy():
+            with raising_busy():
                 parts = self._client.runs.stream(
                     place["thread_id"],
                     self._assistant,
@@ -390,7 +390,7 @@ class ServerGraph:
     def _runs(self, thread: str) -> list[Any]:
         """Return the newest runs of a thread."""
         try:
-            return list(again_if_cut(lambda: self._client.runs.list(thread, limit=_MOST)))
+            return list(once_more_if_lost(lambda: self._client.runs.list(thread, limit=_MOST)))
         except ServerRefused as error:
             if not _is_no_thread(error, thread):
                 raise
@@ -400,7 +400,7 @@ class ServerGraph:
         """Do what `Pregel.get_state` does."""
         place = dict(config["configurable"])
         try:
-            state = again_if_cut(partial(self._state_at, place, subgraphs))
+            state = once_more_if_lost(partial(self._state_at, place, subgraphs))
         except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
@@ -429,7 +429,7 @@ class ServerGraph:
         """Do what `Pregel.get_state_history` does."""
         place = config["configurable"]
         try:
-            states = again_if_cut(partial(self._history, place, before, limit or _MOST_STATES))
+            states = once_more_if_lost(partial(self._history, place, before, limit or _MOST_STATES))
         except ServerRefused as error:
             if failed_there(error):
                 raise _unreadable(place["thread_id"]) from None
@@ -465,7 +465,7 @@ class ServerGraph:
             ServerBusy: the server runs the thread.
         """
         place = dict(config["configurable"])
-        with telling_busy():
+        with raising_busy():
             if isinstance(values, Command):
                 at = update_on_route(self._client, place["thread_id"], values, as_node)
                 return {"configurable": dict(at)}

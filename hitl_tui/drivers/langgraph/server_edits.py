@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.langgraph.edits import ChosenRoute, Tried, next_of, their_node
 from hitl_tui.drivers.langgraph.pregel import Goto, going_to
-from hitl_tui.drivers.langgraph.server_requests import again_if_cut, failed_there
+from hitl_tui.drivers.langgraph.server_requests import failed_there, once_more_if_lost
 from hitl_tui.drivers.langgraph.server_states import looks_like_message, no_state, snapshot_of
 from hitl_tui.drivers.langgraph.values import as_json
 from hitl_tui.engine.state.frozen import thaw
@@ -72,7 +72,7 @@ class ServerTrial:
     def _begin(self) -> None:
         threads = self._client.threads
         try:
-            copy = again_if_cut(lambda: threads.copy(self._place["thread_id"]))
+            copy = once_more_if_lost(lambda: threads.copy(self._place["thread_id"]))
             self._copy = str(copy["thread_id"])
             threads.update(self._copy, metadata={TRIAL: True}, ttl=_KEPT)
             self._before = self._read({"configurable": self._place}).values
@@ -96,7 +96,7 @@ class ServerTrial:
     def _end(self) -> None:
         if self._copy:
             with suppress(Exception):  # the copy is marked, so no list shows it, and nothing depends on it
-                again_if_cut(lambda: self._client.threads.delete(self._copy))
+                once_more_if_lost(lambda: self._client.threads.delete(self._copy))
 
     async def make(
         self, values: Mapping[str, Any], as_node: str | None = None, route: ChosenRoute | None = None
@@ -143,7 +143,7 @@ class ServerTrial:
 
     def _is_newest(self) -> bool:
         """Whether the checkpoint is the newest of the root graph, the only one that keeps a route."""
-        newest = again_if_cut(lambda: self._client.threads.get_state(self._place["thread_id"]))
+        newest = once_more_if_lost(lambda: self._client.threads.get_state(self._place["thread_id"]))
         is_newest = newest["checkpoint"]["checkpoint_id"] == self._place.get("checkpoint_id")
         return bool(is_newest and not self._place.get("checkpoint_ns"))
 
@@ -199,7 +199,7 @@ class ServerTrial:
                     self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
                 )
                 at = saved["checkpoint"]
-            state = again_if_cut(lambda: threads.get_state(self._copy, checkpoint=dict(at)))
+            state = once_more_if_lost(lambda: threads.get_state(self._copy, checkpoint=dict(at)))
         except ServerRefused as error:
             return _why(error), no_state(config)
         self._values = state["values"] if isinstance(state["values"], Mapping) else {}
@@ -215,7 +215,7 @@ def update_on_route(client: Any, thread: str, given: Command[Any], as_node: str 
     command = {"update": given.update, "goto": goto}
     updates = [{"values": None, "command": command, "as_node": their_node(as_node)}]
     client.threads.create(thread_id=thread, if_exists="do_nothing", supersteps=[{"updates": updates}])
-    newest: Mapping[str, Any] = again_if_cut(lambda: client.threads.get_state(thread))["checkpoint"]
+    newest: Mapping[str, Any] = once_more_if_lost(lambda: client.threads.get_state(thread))["checkpoint"]
     return newest
 
 

@@ -38,18 +38,18 @@ class Requests:
     def __getattr__(self, name: str) -> Any:
         ask = getattr(self._http, name)
 
-        def one(*arguments: Any, **options: Any) -> Any:
-            with _in_words():
+        def call(*arguments: Any, **options: Any) -> Any:
+            with _readable_errors():
                 return ask(*arguments, **options)
 
-        def parts(*arguments: Any, **options: Any) -> Iterator[Any]:
-            with _in_words():
+        def stream(*arguments: Any, **options: Any) -> Iterator[Any]:
+            with _readable_errors():
                 yield from ask(*arguments, **options)
 
-        return parts if name == "stream" else one
+        return stream if name == "stream" else call
 
 
-def worded(client: Any) -> Any:
+def with_readable_errors(client: Any) -> Any:
     """Make an SDK client raise readable errors."""
     for part in (client.assistants, client.threads, client.runs, client.store):
         part.http = Requests(part.http)
@@ -58,7 +58,7 @@ def worded(client: Any) -> Any:
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
+def _readable_errors() -> Iterator[None]:
     import httpx
 
     try:
@@ -110,7 +110,7 @@ def busy() -> ServerBusy:
 
 
 @contextmanager
-def telling_busy() -> Iterator[None]:
+def raising_busy() -> Iterator[None]:
     """Raise `ServerBusy` if a server refuses because it already runs the thread."""
     try:
         yield
@@ -120,7 +120,7 @@ def telling_busy() -> Iterator[None]:
         raise busy() from None
 
 
-def again_if_cut(ask: Callable[[], R]) -> R:
+def once_more_if_lost(ask: Callable[[], R]) -> R:
     """Send a request, once more if the connection was lost: servers close idle connections."""
     try:
         return ask()

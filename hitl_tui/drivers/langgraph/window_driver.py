@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.window import Window
-from hitl_tui.drivers.local import LocalDriver, Tell, refusing_all
+from hitl_tui.drivers.local import Callback, LocalDriver, refusing_all
 from hitl_tui.drivers.protocol import Check, Checked
 from hitl_tui.drivers.reading import PAGE
 from hitl_tui.engine.commands import Run
@@ -122,7 +122,7 @@ class WindowDriver(LocalDriver):
     async def _wait_until_mirrored(self) -> None:
         await self._all_mirrored.wait()
 
-    async def _read_aside(self, read: Callable[[Session, Callable[[Tell], Tell]], R]) -> R:
+    async def _read_aside(self, read: Callable[[Session, Callable[[Callback], Callback]], R]) -> R:
         self._refuse_window()
         return await super()._read_aside(read)
 

@@ -119,7 +119,7 @@ class _Replay(ThreadState):
         self.mismatches: list[Mismatch] = []
         self.records = self.nodes = 0
         self._position = ""
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def run(self, watch: Watch | None) -> ReplayReport:
         head = self.recorded.head
@@ -243,8 +243,8 @@ class _Replay(ThreadState):
         private = "private" in (record.visibility, channel.visibility)
         known = (channel.name, record.reducer)
         signature = channel.reducer.signature
-        if record.op == "reduce" and signature != record.reducer and known not in self._told:
-            self._told.add(known)
+        if record.op == "reduce" and signature != record.reducer and known not in self._reported:
+            self._reported.add(known)
             self._add("reducer", "reducer", record.reducer, signature, **place)
         try:
             update = update_of(record, before)

@@ -123,9 +123,9 @@ class TryDialog(Modal[SettingsChange | None]):
         form.show_form(settings_form(info, self._fork))
         self.query_one(Choices).set_options(self._options())
         self.call_after_refresh(form.focus_first)
-        start_work(self, self._tell_repeats, group="repeats", exclusive=True)
+        start_work(self, self._show_repeats, group="repeats", exclusive=True)
 
-    async def _tell_repeats(self) -> None:
+    async def _show_repeats(self) -> None:
         """Say what a fork would run again, as wherever one forks."""
         trial = self._trial
         driver = await self._session.driver_of(trial.thread_id)
@@ -227,7 +227,7 @@ async def ask_settings(screen: Host, session: ViewSession, agent: str = "") -> N
     """
     agents = [agent for agent in await session.driver.agents() if agent.can_change]
     if not agents:
-        screen.tell("the graph has no agents that can be changed", "Try", "warning")
+        screen.show_message("the graph has no agents that can be changed", "Try", "warning")
         return
     checkpoint = session.step_view.checkpoint
     wanted = agent or next((use.agent for use in reversed(checkpoint.uses if checkpoint else ())), "")
@@ -246,7 +246,7 @@ async def _change(screen: Host, session: ViewSession, change: SettingsChange) ->
     await session.driver.execute(
         ConfigureAgents({change.agent: change.settings}, actor=screen.actor, note=change.note)
     )
-    screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
+    screen.show_message(f"{change_words(change.settings)}, from the next step on", change.agent)
 
 
 async def _try_in_fork(screen: Host, session: ViewSession, change: SettingsChange) -> None:

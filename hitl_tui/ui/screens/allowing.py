@@ -25,7 +25,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
     async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
         seen = session.view.state_hash
         named = await session.driver.execute(Allow(call.name, actor, args, exact, note=note, seen=seen))
-        screen.tell(f"allowed as {named}; it is approved when the thread continues", "Allowed")
+        screen.show_message(f"allowed as {named}; it is approved when the thread continues", "Allowed")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
@@ -42,7 +42,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
                 )
             args = exact_args(call) if exact else like
         except UsageError as error:
-            screen.tell(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
+            screen.show_message(f"{error.message}, {error.hint}; nothing was allowed", "Allow", "warning")
         else:
             screen.command(partial(allow, args, note, exact=exact))
 
@@ -65,7 +65,7 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
     snapshot = await session.driver.snapshot()
     known = allowances(snapshot.ledger, snapshot.thread_id)
     if not known:
-        screen.tell("nothing is allowed in this thread without asking")
+        screen.show_message("nothing is allowed in this thread without asking")
         return
 
     def answered(answer: DialogResult | None) -> None:
@@ -85,7 +85,7 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
 def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allowance) -> None:
     async def revoke(note: str | None) -> None:
         await session.driver.execute(Revoke(allowance.id, actor, note))
-        screen.tell(f"{allowance.id} is revoked: its calls need approval again", "Allowed")
+        screen.show_message(f"{allowance.id} is revoked: its calls need approval again", "Allowed")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None:

@@ -116,7 +116,7 @@ class ArtifactsScreen(OverlayScreen):
         try:
             content = artifact.content
         except ValueError:
-            self._host.tell(
+            self._host.show_message(
                 "it was changed after it was stored; a check of the thread says more", artifact.name, "error"
             )
             return

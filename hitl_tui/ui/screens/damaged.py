@@ -85,13 +85,13 @@ class DamagedScreen(CheckScreen):
         """Say why."""
         view = self.query_one("#damage", LineView)
         view.can_focus = False
-        self._tell()
+        self._show_error()
 
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
-        self._tell()
+        self._show_error()
 
-    def _tell(self) -> None:
+    def _show_error(self) -> None:
         view = self.query_one("#damage", LineView)
         width = max(20, self.size.width - 4)
         error = self._error

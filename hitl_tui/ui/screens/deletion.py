@@ -239,13 +239,13 @@ class DeletionScreen(OverlayScreen):
     async def _delete(self, plan: DeletionPlan) -> None:
         note = self.query_one(Input).value.strip() or None
 
-        def tell(gone: Sequence[str]) -> bool:
+        def on_batch(gone: Sequence[str]) -> bool:
             self._gone.update(gone)
             return not self._stop
 
         progress = self.set_interval(_LOOKS_EVERY, self._show_title)
         try:
-            await self._hub.delete(plan, actor=self._actor, note=note, tell=tell)
+            await self._hub.delete(plan, actor=self._actor, note=note, on_batch=on_batch)
         except HitlError as error:
             self._failure = failure_words(error)
         finally:

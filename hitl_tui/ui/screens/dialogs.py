@@ -114,7 +114,7 @@ class Dialog(Modal[DialogResult | None]):
         """In the last field enter takes the first answer."""
         fields = list(self.query(Input))
         last = bool(fields) and event.widget is fields[-1] and not self._way_back_first
-        self.query_one(Choices).heed_elsewhere(("ask.back",), entered=0 if last else None)
+        self.query_one(Choices).take_keys_from(("ask.back",), entered=0 if last else None)
 
     @property
     def _way_back_first(self) -> bool:
@@ -306,7 +306,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
         if answer.id == "go":
             await screen.open_thread(name)
         else:
-            screen.tell(
+            screen.show_message(
                 f"{name} begins at step {step}; {screen.key_hints['app.threads']} lists the threads", "Forked"
             )
 
@@ -314,17 +314,17 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
         if answer is None:
             return
         if not _THREAD_ID.fullmatch(answer.fields["name"].strip()):
-            screen.tell("the new thread needs a name", "Fork", "warning")
+            screen.show_message("the new thread needs a name", "Fork", "warning")
             return
         screen.command(partial(fork, answer))
 
-    async def tell_repeats() -> None:
+    async def show_repeats() -> None:
         driver = await session.driver_of(thread_id)
         dialog.say_more(fork_lines(await driver.preview(Fork(step, session.free_name(thread_id)))))
 
     dialog = Dialog("Fork", text, options, fields)
     screen.app.push_screen(dialog, answered)
-    screen.command(tell_repeats, group="repeats")
+    screen.command(show_repeats, group="repeats")
 
 
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:

@@ -162,7 +162,7 @@ class HelpScreen(OverlayScreen):
         told = [(name, words) for name, words in (*_WORDS, *_SIGNS) if matches(name, words)]
         return [
             *(line for action in shown for line in self._rows(action, room)),
-            *(line for name, words in told for line in self._told(f"{name:<{_FEWEST_KEYS}}", words)),
+            *(line for name, words in told for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)),
         ]
 
     def _lines(self) -> list[Line]:
@@ -178,12 +178,14 @@ class HelpScreen(OverlayScreen):
         lines += [(ours(f"  {key:<{_FEWEST_KEYS}} ", "key"), Span(text, "dim")) for key, text in _ALSO]
         for title, rows in (("Words", _WORDS), ("Signs", _SIGNS)):
             lines += [(), (Span(title, "title"),)]
-            lines += [line for name, words in rows for line in self._told(f"{name:<{_FEWEST_KEYS}}", words)]
+            lines += [
+                line for name, words in rows for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)
+            ]
         for screen in get_args(ScreenGroup):
             lines += [(), *self._group(screen, SCREEN_ACTIONS)]
         return lines
 
-    def _told(self, name: str, words: str) -> list[Line]:
+    def _definition(self, name: str, words: str) -> list[Line]:
         """A word or a sign, and what it means."""
         width = self.query_one("#help", LineView).scrollable_content_region.width - len(name) - 3
         first, *rest = wrap_line(words, max(width, _NARROWEST))

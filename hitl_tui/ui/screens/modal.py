@@ -35,7 +35,7 @@ class Host(Protocol):
     def command(self, work: Work, group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
 
-    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note."""
 
     async def follow(self, command: Command[None], driver: Driver) -> None:

@@ -28,12 +28,12 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import gate_of
 from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import Severity
-from hitl_tui.ui.screens.run_actions import DOERS
+from hitl_tui.ui.screens.run_actions import HANDLERS
 from hitl_tui.ui.screens.run_edit import Editing
+from hitl_tui.ui.screens.run_filler import FillerRows
 from hitl_tui.ui.screens.run_look import ShownValue, go
 from hitl_tui.ui.screens.run_review import Reviewing
 from hitl_tui.ui.screens.run_search import Search
-from hitl_tui.ui.screens.run_spare_rows import SpareRows
 from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
@@ -123,7 +123,7 @@ class RunScreen(RoleScreen):
         *(
             bound(action.id, f"do('{action.id}')", priority=action.group == "Stage")
             for action in ACTIONS
-            if action.id in DOERS and action.group != "Card"
+            if action.id in HANDLERS and action.group != "Card"
         ),
     ]
 
@@ -167,7 +167,7 @@ class RunScreen(RoleScreen):
         """How far threads were that were on screen before."""
         self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
-        self.spare_rows: SpareRows = SpareRows(self)
+        self.filler: FillerRows = FillerRows(self)
         self.search: Search = Search(self)
         self.watches: Watches = Watches(self)
         self.stepping: Stepping = Stepping(self)
@@ -221,7 +221,7 @@ class RunScreen(RoleScreen):
                 await self._first.drain()
             except HitlError as refused:
                 error = refused
-            if not (self._first.untold or self._first.view.checkpoints):
+            if not (self._first.has_news or self._first.view.checkpoints):
                 self.show_all()
             self.show_news(self._first)
             # What goes wrong is told as of any worker.
@@ -340,7 +340,9 @@ class RunScreen(RoleScreen):
             self.complain(error)
         except Exception:
             log.exception("events could not be read")
-            self.tell("the screen could not follow the run; the log file has the details", "Error", "error")
+            self.show_message(
+                "the screen could not follow the run; the log file has the details", "Error", "error"
+            )
 
     async def _rest_while_covered(self, session: ViewSession) -> None:
         """Draw seldom below a dialog or a page: Textual paints the whole of what lies above each time."""
@@ -354,7 +356,7 @@ class RunScreen(RoleScreen):
         wait = session.clock(self.now())
         if session.family_stale:
             wait = max(self._family_due - time.monotonic(), 0.0) if wait is None else wait
-        if not session.untold:
+        if not session.has_news:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await session.driver.changed(session.view.last_event)
@@ -370,7 +372,7 @@ class RunScreen(RoleScreen):
     def _show_moment(self, session: ViewSession) -> None:
         if session is not self.session or not self.display:
             return
-        if session.untold:
+        if session.has_news:
             self.show_news(session)
         elif session.clock(self.now()) is not None:
             self._show_header(session)
@@ -381,12 +383,12 @@ class RunScreen(RoleScreen):
 
     def show_news(self, session: ViewSession) -> None:
         """Show what has happened that was not shown yet, whoever has fetched it."""
-        if session.untold and self.display:
-            session.untold = False
+        if session.has_news and self.display:
+            session.has_news = False
             self.show_all()
             self.on_progress(session)
             while session.alerts:
-                self.tell(session.alerts.pop(0), severity="warning")
+                self.show_message(session.alerts.pop(0), severity="warning")
             if session.view.progress.status in ("completed", "cancelled"):
                 self.query_one(FooterBar).take_back(session.limit_notes)
 
@@ -419,9 +421,9 @@ class RunScreen(RoleScreen):
             self.watches.show(session)
             self.query_one(LensPane).show_session(session)
             self.stage.show_caption(session)
-            told = () if session.is_past else session.view.told
+            lines = () if session.is_past else session.view.logged
             self.query_one(StreamPane).show_stream(
-                session.stream, session.view.inside, told, past=session.is_past
+                session.stream, session.view.inside, lines, past=session.is_past
             )
             self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
             timeline = self.query_one(TimelinePane)
@@ -432,7 +434,7 @@ class RunScreen(RoleScreen):
             if self._laid_out:  # the first one is painted with all else
                 self.shown_value.show()
             self.share_rows(session)
-            self.spare_rows.show(session)
+            self.filler.show(session)
 
     def share_rows(self, session: ViewSession) -> None:
         """A value of a word, or a stream with nothing to show, leaves its rows to the pane above it."""
@@ -575,9 +577,9 @@ class RunScreen(RoleScreen):
         if not disabled_reason and self.keymap.actions[action_id].at_once:
             disabled_reason = gate_of(self.app).run_refusal
         if disabled_reason:
-            self.tell(disabled_reason, action.label, "warning")
+            self.show_message(disabled_reason, action.label, "warning")
             return
-        DOERS[action_id](self)
+        HANDLERS[action_id](self)
 
     @on(FooterBar.Chosen)
     def _footer_chosen(self, event: FooterBar.Chosen) -> None:
@@ -655,9 +657,9 @@ class RunScreen(RoleScreen):
         """Show an error that says itself what to do."""
         between = "\n" if "\n" in error.message else " — "
         text = f"{error.message}{between}{error.hint}" if error.hint else error.message
-        self.tell(text, error.title, "error")
+        self.show_message(text, error.title, "error")
 
-    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
         line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))

@@ -60,7 +60,7 @@ def _run_to(screen: RunScreen) -> None:
         if screen.has_class("-narrow"):
             screen.show_tab("graph")
         graph.focus()
-        screen.tell(f"choose the node: {screen.key_hints['run.to']} again runs to it", "To node")
+        screen.show_message(f"choose the node: {screen.key_hints['run.to']} again runs to it", "To node")
 
 
 def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
@@ -124,7 +124,7 @@ async def _edit_code(screen: RunScreen, session: ViewSession) -> None:
     node = chosen or session.node_at_hand
     frame = frame or next(iter(await session.driver.code(node)), None)
     if frame is None:
-        screen.tell(f"no code of {node} is loaded", "No code", "warning")
+        screen.show_message(f"no code of {node} is loaded", "No code", "warning")
         return
     try:
         open_at(screen.app, frame.file, frame.line)
@@ -214,7 +214,7 @@ def _check(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _declassify(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.trust import ask_declassify
+    from hitl_tui.ui.screens.taint import ask_declassify
 
     row = screen.query_one(ChannelsPane).selected_row
     if row:
@@ -222,14 +222,14 @@ def _declassify(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _reveal(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.trust import ask_reveal
+    from hitl_tui.ui.screens.taint import ask_reveal
 
     channel = screen.query_one(ChannelsPane).selected
     ask_reveal(screen, session, channel, screen.actor, screen.shown_value.show_again)
 
 
 def _taint(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.trust import why_tainted
+    from hitl_tui.ui.screens.taint import why_tainted
 
     why_tainted(screen, session, screen.query_one(ChannelsPane).selected)
 
@@ -257,7 +257,7 @@ def _where(screen: RunScreen) -> None:
 
 
 def _contract(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.trust import show_contract
+    from hitl_tui.ui.screens.taint import show_contract
 
     show_contract(screen, session)
 
@@ -311,14 +311,14 @@ def _back(screen: RunScreen) -> None:
         screen.threads.go_outside()
 
 
-def _verb_doers() -> dict[str, Do]:
-    """Return what the actions of verbs do: each starts its conversation."""
+def _verb_handlers() -> dict[str, Do]:
+    """Return the handler of each verb's action; it starts the conversation."""
 
-    def doer(entry: VerbEntry) -> Do:
+    def handler(entry: VerbEntry) -> Do:
         return _shown(lambda screen, session: _play(screen, session, entry))
 
     loaded = ((entry, entry.load().action) for entry in verbs().values())
-    return {action.id: doer(entry) for entry, action in loaded if action is not None}
+    return {action.id: handler(entry) for entry, action in loaded if action is not None}
 
 
 def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
@@ -328,8 +328,8 @@ def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
     screen.command(partial(play, screen, session, entry.load(), selected))
 
 
-DOERS: Final[Mapping[str, Do]] = {
-    **_verb_doers(),
+HANDLERS: Final[Mapping[str, Do]] = {
+    **_verb_handlers(),
     "run.step": lambda screen: screen.stepping.step(),
     "run.into": lambda screen: screen.stepping.step(into=True),
     "run.out": lambda screen: screen.stepping.step_out(),

@@ -29,7 +29,7 @@ async def ask_rerun(screen: RunScreen, session: ViewSession) -> None:
 
     if repeats is None or repeats.head <= 0:  # nothing ran that could run again
         if session.view.graph_changed is None:
-            screen.tell("the graph's file is unchanged")
+            screen.show_message("the graph's file is unchanged")
         else:
             await _reload(screen, session)
     elif session is screen.session:
@@ -62,10 +62,10 @@ async def _run_again(screen: RunScreen, session: ViewSession, name: str) -> None
     await screen.open_thread(name)
     if screen.session is not None and screen.session.thread_id == name:
         screen.stepping.continue_()
-        screen.tell(f"{screen.key_hints['look.compare']} compares it with {parent}", name)
+        screen.show_message(f"{screen.key_hints['look.compare']} compares it with {parent}", name)
 
 
 async def _reload(screen: RunScreen, session: ViewSession) -> None:
     """Go on with the graph as it is in its file now."""
     differences = await session.driver.execute(ReloadGraph(screen.actor))
-    screen.tell("; ".join(differences) or "the graph was reloaded", "Reloaded" if differences else "")
+    screen.show_message("; ".join(differences) or "the graph was reloaded", "Reloaded" if differences else "")

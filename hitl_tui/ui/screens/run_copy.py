@@ -46,7 +46,7 @@ async def _copy(screen: RunScreen, session: ViewSession, channel: str, kind: str
     if text:
         screen.app.copy_to_clipboard(text)
     else:
-        screen.tell("there is nothing to copy")
+        screen.show_message("there is nothing to copy")
 
 
 async def _text(screen: RunScreen, session: ViewSession, channel: str, kind: str) -> str:

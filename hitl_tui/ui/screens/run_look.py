@@ -150,7 +150,7 @@ class ShownValue:
         finally:
             self.loading = False
         if self._screen.session is not None:
-            self._screen.spare_rows.show(self._screen.session)
+            self._screen.filler.show(self._screen.session)
 
 
 def next_pane(screen: RunScreen) -> None:
@@ -171,7 +171,7 @@ def fold(screen: RunScreen, *, everything: bool) -> None:
     """Fold what the cursor of the value is in, or unfold it; keys move that cursor from then on."""
     pane = screen.query_one(ValuePane)
     if not pane.folds:
-        screen.tell("only a value with parts folds, as text or JSON", severity="warning")
+        screen.show_message("only a value with parts folds, as text or JSON", severity="warning")
         return
     focused = pane.has_focus
     pane.focus()
@@ -215,7 +215,7 @@ def go_to_change(screen: RunScreen, by: Literal[-1, 1]) -> None:
 async def _go_to_change(screen: RunScreen, session: ViewSession, channel: str, by: Literal[-1, 1]) -> None:
     place = await session.change_beside(channel, by)
     if place is None:
-        screen.tell(f"nothing changed it {'before' if by < 0 else 'afterwards'}", channel)
+        screen.show_message(f"nothing changed it {'before' if by < 0 else 'afterwards'}", channel)
     elif session is screen.session:
         screen.query_one(ChannelsPane).picked = True
         screen.travel(place)
@@ -230,7 +230,7 @@ def ask_step(screen: RunScreen, session: ViewSession) -> None:
     async def show(typed: str) -> None:
         head = (await (await session.driver_of(thread_id)).snapshot()).progress.head
         if not typed.isdecimal() or int(typed) > head:
-            screen.tell(
+            screen.show_message(
                 f"there is no step {sanitise_line(typed, 20)}; the newest is {head}", "Go to step", "warning"
             )
             return

@@ -176,7 +176,7 @@ class Reviewing:
         try:
             call = as_it_stands(action) if action is not None else call_asked_about([request])
         except UsageError as error:
-            self.screen.tell(error.message, severity="warning")
+            self.screen.show_message(error.message, severity="warning")
         else:
             ask_allow(self.screen, session, call, self.screen.actor)
 
@@ -245,9 +245,9 @@ class Reviewing:
             return f"{name} is not on screen; make the window larger"
         return ""
 
-    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """Say something in the footer."""
-        self.screen.tell(text, title, severity)
+        self.screen.show_message(text, title, severity)
 
     def type_reason(self) -> None:
         """Type a reason."""
@@ -266,7 +266,7 @@ class Reviewing:
         subject = review.request.subject or ""
         found = passages(subject, session.view.values.get(subject)) if subject else ()
         if not found:
-            self.screen.tell("there is no text here to comment on", severity="warning")
+            self.screen.show_message("there is no text here to comment on", severity="warning")
             return
         selected = self.screen.get_selected_text() or ""
         before = self.screen.query_one(ValuePane).rows_before_selection()
@@ -283,7 +283,7 @@ class Reviewing:
     def uncomment(self) -> None:
         """Take back the comment that was made last."""
         if self.card is None or not self.card.drop_comment():
-            self.screen.tell("there is no comment to undo", severity="warning")
+            self.screen.show_message("there is no comment to undo", severity="warning")
 
     def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
@@ -362,7 +362,7 @@ class Reviewing:
         if self.card_open:
             self._stays = not self._stays
             stays = "once you have decided, the results stay here"
-            self.screen.tell(stays if self._stays else "once you have decided, the card closes")
+            self.screen.show_message(stays if self._stays else "once you have decided, the card closes")
         elif self.followed_open:
             self._close_followed()
             self.screen.query_one(ChannelsPane).focus()
@@ -396,11 +396,11 @@ class Reviewing:
         self.close_card()
         self._shown_for = ""
 
-    def words_back(self, session: ViewSession) -> None:
+    def restore_draft(self, session: ViewSession) -> None:
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
         gone = card is not None and all(request.id != card.review.request.id for request in session.requests)
-        if card is not None and gone and session is self.screen.session and card.outlives():
+        if card is not None and gone and session is self.screen.session and card.survives_refresh():
             self.screen.add_class("-deciding")
 
     def on_progress(self, session: ViewSession) -> None:
@@ -412,17 +412,17 @@ class Reviewing:
 
             asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
             gone = all(pending.id != known for pending in session.requests)
-            if gone and not sent and card.outlives():
+            if gone and not sent and card.survives_refresh():
                 return
             if asked is None:
                 if sent:
                     self._close_decided()
                 else:
-                    self.screen.tell(how_it_went(session.view.ledger, known))
+                    self.screen.show_message(how_it_went(session.view.ledger, known))
                     self.close_card()
             elif sent and asked.id == known and asked.votes:
                 # One of several votes: nothing is left to do here for whoever has given it.
-                self.screen.tell(vote_given(asked))
+                self.screen.show_message(vote_given(asked))
                 self._close_decided()
             else:
                 card.follow(session, asked)

@@ -136,7 +136,7 @@ class Search:
             self._screen.shown_value.set_mode("text")
             pane.show_sought()
         self._screen.show_bars()
-        self._screen.tell(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
+        self._screen.show_message(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
 
     async def _go_to_thread(self, thread_id: str, finding: Finding) -> None:
         """Open the thread that a place is in, and go there."""

@@ -144,12 +144,12 @@ class Stage:
             # Several stops may be at one place.
             if not session.running and (stop := self.show.arrive(session.view)) is not None:
                 self._present(session, stop)
-                self.tell()
+                self.publish()
                 return
             self.show.going = True
             self.spotlight("")
             self.screen.travel(None)
-            self.tell()
+            self.publish()
             start_work(self.screen, partial(self._go, self.show, session), group="stage", exclusive=True)
 
     async def _go(self, show: Performance, session: ViewSession) -> None:
@@ -166,7 +166,7 @@ class Stage:
                     show.going = False
         finally:
             show.going = False
-            self.tell()
+            self.publish()
 
     def on_progress(self, session: ViewSession) -> None:
         """The thread has moved: where it rests a stop may have been reached, however it got there."""
@@ -176,7 +176,7 @@ class Stage:
         stop = None if session.running else show.arrive(session.view)
         if stop is not None:
             self._present(session, stop)
-        self.tell()
+        self.publish()
 
     def _present(self, session: ViewSession, stop: StopTable) -> None:
         """Show a stop as the script wants it."""
@@ -189,11 +189,11 @@ class Stage:
         if not self.screen.review.card_open:
             self.spotlight(stop.spotlight or "")
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Bring caption, bars and other terminals up to where the show is."""
         session = self.screen.session
         if self.show is not None and session is not None:
-            self.show.tell(session.thread_id)
+            self.show.publish(session.thread_id)
             self.show_caption(session)
             self.screen.show_bars()
 
@@ -206,7 +206,7 @@ class Stage:
                 self.spotlight(caption.spotlight)
             from hitl_tui.ui.widgets.caption import CaptionBox
 
-            self.screen.query_one(CaptionBox).tell(caption, self.screen.size.width)
+            self.screen.query_one(CaptionBox).show_caption(caption, self.screen.size.width)
 
     def look_back(self) -> None:
         """A step of the past is looked at: a tape waits meanwhile."""
@@ -217,19 +217,19 @@ class Stage:
         """Hold everything in the middle of a word, or go on."""
         if self.show is not None:
             self.show.tempo.held = not self.show.tempo.held
-            self.tell()
+            self.publish()
 
     def faster(self) -> None:
         """Play faster."""
         if self.show is not None:
             self.show.tempo.faster()
-            self.tell()
+            self.publish()
 
     def slower(self) -> None:
         """Play slower."""
         if self.show is not None:
             self.show.tempo.slower()
-            self.tell()
+            self.publish()
 
     def start(self) -> None:
         """Back to the start: a new thread; the old one stays where it is."""
@@ -250,7 +250,7 @@ class Stage:
         self.screen.travel(None)
         if driver is not None:
             await self.screen.threads.change_to(await ViewSession.open(self.screen.hub, driver))
-        self.tell()
+        self.publish()
 
     @property
     def place(self) -> str:

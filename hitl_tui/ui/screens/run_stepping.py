@@ -139,7 +139,7 @@ class Stepping:
 
     async def _make_room(self, session: ViewSession, strategy: DoubleTexting, start: Start) -> None:
         if strategy == "enqueue":
-            self.screen.tell("waiting for the run on the server to end", "Busy")
+            self.screen.show_message("waiting for the run on the server to end", "Busy")
         await session.driver.execute(DoubleText(strategy, self.screen.actor))
         if session is self.screen.session:
             await self.in_turn(session, start)
@@ -227,19 +227,19 @@ class Stepping:
 
                 for point in read_breakpoints(self.screen.breaks, session.view.graph):
                     session.breakpoints = put(session.breakpoints, point)
-        self._tell(kept)
+        self._report_problem(kept)
 
     def keep_breakpoints(self, session: ViewSession, breakpoints: tuple[Breakpoint, ...]) -> None:
         """Have these from now on, and the next time."""
         session.breakpoints = breakpoints
         kept = _kept(session)
         kept.save(breakpoints)
-        self._tell(kept)
+        self._report_problem(kept)
         self.screen.show_all()
 
-    def _tell(self, kept: KeptBreakpoints) -> None:
+    def _report_problem(self, kept: KeptBreakpoints) -> None:
         if kept.problem:
-            self.screen.tell(kept.problem, "Breakpoints", "warning")
+            self.screen.show_message(kept.problem, "Breakpoints", "warning")
 
     def toggle_breakpoint(self, session: ViewSession, node: str) -> None:
         """Set a breakpoint for always, or take away those that stop there."""
@@ -249,9 +249,11 @@ class Stepping:
         self.keep_breakpoints(session, toggled(before, node))
         what = describe(Breakpoint("before", node))
         if len(session.breakpoints) > len(before):
-            self.screen.tell(f"runs stop {what}; {self.screen.key_hints['run.breaks']} lists them", "Break")
+            self.screen.show_message(
+                f"runs stop {what}; {self.screen.key_hints['run.breaks']} lists them", "Break"
+            )
         else:
-            self.screen.tell(f"runs no longer stop {what}", "Break")
+            self.screen.show_message(f"runs no longer stop {what}", "Break")
 
 
 def _may_repeat(session: ViewSession) -> bool:

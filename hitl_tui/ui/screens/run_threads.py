@@ -94,7 +94,7 @@ class Threads:
         if request is None:
             return
         if disabled_reason := BY_ID["change.decide"].disabled_reason(self.screen.situation):
-            self.screen.tell(disabled_reason, severity="warning")
+            self.screen.show_message(disabled_reason, severity="warning")
         else:
             self.screen.stepping.go_on(opened)
             self.screen.review.open_card(request)
@@ -160,11 +160,11 @@ class Threads:
         find = queue.preceding if back else queue.following
         row = find(rows, (session.thread_id, *owners), screen.now(), screen.actor)
         if row is None and back:
-            screen.tell("no earlier thread still waits")
+            screen.show_message("no earlier thread still waits")
             return
         if row is None:
             passes = f" that matches {queue.view.filter}" if queue.view.filter else ""
-            screen.tell(f"no other thread{passes} waits for a human")
+            screen.show_message(f"no other thread{passes} waits for a human")
             return
         self._queue_at = row.name
         await self.open(row.name)
@@ -211,7 +211,7 @@ class Threads:
         if place is None:
             node = chosen or session.view.progress.next_node or ""
             why = session.view.graph.why_closed(node) or "no branches and no thread of its own here"
-            self.screen.tell(why, "Inside", "warning")
+            self.screen.show_message(why, "Inside", "warning")
         elif place.thread:
             self.enter(place.thread)
         else:

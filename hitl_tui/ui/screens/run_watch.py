@@ -101,5 +101,5 @@ class Watches:
         try:
             keep_watches(watches_file(), session.view.graph.name, self._texts)
         except OSError as error:
-            self._screen.tell(f"it is not saved: {error}", "Watch", "warning")
+            self._screen.show_message(f"it is not saved: {error}", "Watch", "warning")
         self.show(session)

@@ -246,7 +246,7 @@ class StoreScreen(OverlayScreen):
 
     def _refused(self) -> bool:
         """Whether nothing can be taken out here; says why."""
-        if why := self._hub.no_upkeep:
+        if why := self._hub.upkeep_refusal:
             self.notify(sanitise_line(why, 200), severity="warning", markup=False)
         return bool(why)
 

@@ -457,7 +457,7 @@ class ThreadsScreen(OverlayScreen):
         names = [*self._list.marks] or ([row.name] if row is not None and not row.left else [])
         if not names:
             return
-        if why := self._hub.no_upkeep:
+        if why := self._hub.upkeep_refusal:
             self.notify(sanitise_line(why, 200), title="Delete", severity="warning", markup=False)
             return
         screen = DeletionScreen(self._hub, names, self._actor, self._now, self._list.current)

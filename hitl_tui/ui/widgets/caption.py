@@ -24,7 +24,7 @@ class CaptionBox(LineView):
         self._caption: Caption | None = None
         self._wrapped_for = 0
 
-    def tell(self, caption: Caption, width: int) -> None:
+    def show_caption(self, caption: Caption, width: int) -> None:
         """Show a caption.
 
         Args:

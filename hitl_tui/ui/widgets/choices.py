@@ -85,7 +85,7 @@ class Choices(LineView):
         self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
-    def heed_elsewhere(self, elsewhere: Sequence[str], entered: int | None = None) -> None:
+    def take_keys_from(self, elsewhere: Sequence[str], entered: int | None = None) -> None:
         """Other keys are heeded while another widget has the focus, as none of them while it is typed in.
 
         Args:

@@ -77,7 +77,7 @@ class FieldBox(Vertical):
         self._head.show(lines)
         self._head.styles.height = len(lines)
 
-    def tell(self, problem: str) -> None:
+    def show_problem(self, problem: str) -> None:
         """Say what is wrong, "" for nothing."""
         self._problem.display = bool(problem)
         width = max(self.size.width, _NARROWEST)
@@ -96,7 +96,7 @@ class FieldBox(Vertical):
                 read_field(self.field, self.text)
         except FieldProblem as wrong:
             problem = str(wrong)
-        self.tell(problem)
+        self.show_problem(problem)
         self.post_message(self.Typed())
 
     def on_resize(self, event: events.Resize) -> None:
@@ -147,14 +147,14 @@ class AnswerForm(VerticalScroll, can_focus=False):
         """The value, with problems told at their fields."""
         assert self.form is not None
         reading = read_form(self.form, self.texts)
-        self.tell(reading)
+        self.show_problems(reading)
         return reading
 
-    def tell(self, reading: Reading) -> None:
+    def show_problems(self, reading: Reading) -> None:
         """Say at each field what is wrong with it; the first one with a problem is focused."""
         wrong = [box for box in self.boxes if box.field.path in reading.problems]
         for box in self.boxes:
-            box.tell(reading.problems.get(box.field.path, ""))
+            box.show_problem(reading.problems.get(box.field.path, ""))
         if wrong:
             wrong[0].entry.focus()
 

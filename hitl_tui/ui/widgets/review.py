@@ -77,7 +77,7 @@ class CardHost(Protocol):
     def edit_asked(self) -> None:
         """Edit what is decided about."""
 
-    def words_back(self, session: ViewSession) -> None:
+    def restore_draft(self, session: ViewSession) -> None:
         """An answer was refused: its words must not be lost."""
 
     async def after_answer(self, session: ViewSession) -> None:
@@ -92,7 +92,7 @@ class CardHost(Protocol):
     def not_shown(self, request: Request) -> str:
         """Why what is decided about can't be seen beside the card, "" where it can; brings it back."""
 
-    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """Say something in a line of the screen."""
 
 
@@ -181,9 +181,9 @@ class ReviewPane(Vertical):
         if self.is_mounted:
             self.show()
 
-    def outlives(self) -> bool:
+    def survives_refresh(self) -> bool:
         """Whether the card stays though its request has gone; it says why, and can be closed."""
-        stays = self.review.outlives()
+        stays = self.review.survives_refresh()
         if stays:
             self._do(("choices",))
         return stays
@@ -300,7 +300,7 @@ class ReviewPane(Vertical):
             if event.character == "r" and self._review.takes_words and not is_burst(event):
                 self.action_type_reason("card.reason")
             else:
-                self._host.tell(f"{event.character} is not an answer here", severity="warning")
+                self._host.show_message(f"{event.character} is not an answer here", severity="warning")
             self._do(())
 
     def _do(self, effects: Iterable[Effect]) -> None:
@@ -315,9 +315,9 @@ class ReviewPane(Vertical):
                 case Write():
                     self._write(effect)
                 case Since(request):
-                    start_work(self, partial(self._tell_since, session, request), group="since")
+                    start_work(self, partial(self._load_since, session, request), group="since")
                 case Reading():
-                    self.query_one(AnswerForm).tell(effect)
+                    self.query_one(AnswerForm).show_problems(effect)
                 case "load":
                     self.app.call_later(
                         self._host.card_arrived
@@ -355,17 +355,17 @@ class ReviewPane(Vertical):
             stale = self.review.refuse(error)
             self._do(())
             if stale:
-                await self._tell_since(session, request)
-                self._host.words_back(session)
+                await self._load_since(session, request)
+                self._host.restore_draft(session)
             return False
         await self._host.after_answer(session)
         return True
 
-    async def _tell_since(self, session: ViewSession, request: Request) -> None:
+    async def _load_since(self, session: ViewSession, request: Request) -> None:
         try:
-            self.review.tell_since(request, await session.changed_since(request.step))
+            self.review.show_since(request, await session.changed_since(request.step))
         except HitlError as error:
-            self.review.tell_since(request, (), error.message)
+            self.review.show_since(request, (), error.message)
         self._do(())
 
     def _write(self, effect: Write) -> None:
@@ -399,7 +399,7 @@ class ReviewPane(Vertical):
         if request is self._review.request:
             self._review.destinations = destinations
             if repeats is not None:
-                self._review.tell_repeats(repeats)
+                self._review.show_repeats(repeats)
             if self._review.state in ("grace", "open"):
                 self._do(())
 
@@ -501,7 +501,7 @@ class ReviewPane(Vertical):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """What closes the card leads from a text back to the choices."""
         typing = isinstance(event.widget, ReasonField) or self.query_one(AnswerForm) in event.widget.ancestors
-        self.query_one(Choices).heed_elsewhere(() if typing else ("app.back",))
+        self.query_one(Choices).take_keys_from(() if typing else ("app.back",))
 
     # Keys that move about on it.
 

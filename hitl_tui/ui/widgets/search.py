@@ -150,13 +150,13 @@ class SearchPane(Vertical):
         self._show("it is never true", answer_line(answer))
 
     def _on_screen(self, more: Callable[[tuple[Any, ...], int, int], None]) -> Callable[..., None]:
-        """Tell on the screen's loop what comes from any thread."""
+        """Return a function that passes results from any thread to the screen's loop."""
         loop = asyncio.get_running_loop()
 
-        def told(*found: Any) -> None:
+        def pass_on(*found: Any) -> None:
             loop.call_soon_threadsafe(more, *found)
 
-        return told
+        return pass_on
 
     def _add(self, query: str, places: tuple[Found, ...], progress: str) -> None:
         if query != self.looked_for or not self.is_running:

@@ -30,15 +30,15 @@ class StreamPane(TextView):
         self._text = GrowingText(0)
         self._following = True
         self._about: Line = ()
-        self._told: Sequence[str] = ()
+        self._logged: Sequence[str] = ()
         self._inside: tuple[InsideView, Size] | None = None
         self.below: tuple[Line, ...] = ()
-        """What is told below the text; below one that is still written, as much as there are rows for."""
+        """Lines below the text; below one that is still written, as many as there are rows for."""
 
     @property
     def rows_left(self) -> int:
-        """Rows below the text, were nothing more told there; one is blank."""
-        return self.scrollable_content_region.height - len(self._told) - len(self._text.rows) - 2
+        """Rows below the text, were nothing more logged there; one is blank."""
+        return self.scrollable_content_region.height - len(self._logged) - len(self._text.rows) - 2
 
     def show_below(self, lines: tuple[Line, ...]) -> None:
         """Tell more in the rows below the text."""
@@ -51,14 +51,14 @@ class StreamPane(TextView):
         self,
         stream: StreamView,
         inside: InsideView = EMPTY,
-        told: Sequence[str] = (),
+        logged: Sequence[str] = (),
         *,
         past: bool = False,
     ) -> None:
         """Show a stream, appending where it only grew; of a node with branches, what those write.
 
         Args:
-            told: what breakpoints have told.
+            logged: what breakpoints have logged.
             past: it is what an older step has written.
         """
         self.set_titles("Stream of this step" if past else "Stream")
@@ -68,9 +68,9 @@ class StreamPane(TextView):
             return
         if self._inside is not None:
             self._inside, self._stream, self._text = None, StreamView(), GrowingText(0)
-        if stream is self._stream and told == self._told:
+        if stream is self._stream and logged == self._logged:
             return
-        self._told = told
+        self._logged = logged
         known = self._stream
         self._stream = stream
         self._about = _about(stream)
@@ -95,19 +95,19 @@ class StreamPane(TextView):
 
     @property
     def _gap(self) -> int:
-        """Rows between the text and what is told below it: one is blank, which the text may end with."""
+        """Rows between the text and the lines below it: a blank one, unless the text ends with it."""
         rows = self._text.rows
         return 1 if self.below and not (rows and not rows[-1].strip()) else 0
 
     @property
     def _rows_below(self) -> int:
-        """Rows that are told below the text, with the blank one: none that a text still written may need."""
+        """Number of rows below the text, with the blank one; a growing text may need the others."""
         rows = self._gap + len(self.below)
         return min(rows, max(self.rows_left + 1, 0)) if self._stream.live else rows
 
     def _sync(self) -> None:
         below = self._rows_below
-        count = len(self._told) + 1 + len(self._text.rows) + below
+        count = len(self._logged) + 1 + len(self._text.rows) + below
         self.lines = range(count)  # type: ignore[assignment]
         self.set_extent(Size(0, count))
         if self._following and not below and self.max_scroll_y > round(self.scroll_y):
@@ -124,9 +124,12 @@ class StreamPane(TextView):
         """The line about the stream, or a row of it."""
         if self._inside is not None:
             return self.lines[row]
-        if row < len(self._told):
-            return (Span(f"{UNICODE.logpoint} ", "human"), untrusted(self._told[row], limit=_TOLD))
-        row -= len(self._told)
+        if row < len(self._logged):
+            return (
+                Span(f"{UNICODE.logpoint} ", "human"),
+                untrusted(self._logged[row], limit=_TOLD),
+            )
+        row -= len(self._logged)
         if row == 0:
             return self._about
         if row > len(self._text.rows):

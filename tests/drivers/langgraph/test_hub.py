@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.discovery import sync_threads
-from hitl_tui.drivers.langgraph.hub import NO_UPKEEP
+from hitl_tui.drivers.langgraph.hub import UPKEEP_REFUSAL
 from hitl_tui.engine.commands import Start
 from hitl_tui.errors import UsageError
 from hitl_tui.stores.deletion import DeletionPlan, Retention
@@ -61,13 +61,13 @@ async def test_an_input_that_no_node_has_taken_is_no_step_yet(saver: Any, hubs: 
 async def test_nothing_is_taken_out_of_what_their_checkpointer_keeps(saver: Any, hubs: Hubs) -> None:
     hub = hubs.over(asking(saver))
     await (await Watcher.open(await hub.begin("t"))).driver.execute(Start({"items": ["in"]}, actor="ann"))
-    assert hub.no_upkeep == NO_UPKEEP
+    assert hub.upkeep_refusal == UPKEEP_REFUSAL
     for what in (["t"], Retention(older_than=0)):
         with pytest.raises(UsageError) as refused:
             await hub.plan_deletion(what, force=True)
-        assert refused.value.hint == NO_UPKEEP
+        assert refused.value.hint == UPKEEP_REFUSAL
     with pytest.raises(UsageError):
-        await hub.delete(DeletionPlan(()), actor="ann", note=None, tell=bool)
+        await hub.delete(DeletionPlan(()), actor="ann", note=None, on_batch=bool)
     with pytest.raises(UsageError):
         await hub.vacuum()
     assert [row.info.thread_id for row in await hub.threads()] == ["t"]

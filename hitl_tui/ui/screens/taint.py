@@ -112,14 +112,14 @@ def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: s
             await session.drain()
             ask_declassify(screen, session, row, actor, reason)
             raise
-        screen.tell("what was made from it before stays untrusted", f"{row.name} is trusted")
+        screen.show_message("what was made from it before stays untrusted", f"{row.name} is trusted")
 
     def answered(answer: DialogResult | None) -> None:
         if answer is None:
             return
         reason = answer.fields["why"].strip()
         if not reason:
-            screen.tell("say why it may be trusted; nothing was changed", "Declassify", "warning")
+            screen.show_message("say why it may be trusted; nothing was changed", "Declassify", "warning")
             return
         screen.command(partial(declassify, reason))
 

@@ -45,7 +45,7 @@ _STANDS: Final = 0.4
 """Seconds after which a step that is shown while a run goes on is worth more than its own rows."""
 
 
-class SpareRows:
+class FillerRows:
     """What a high screen, or a pane in the spotlight, has rows left for while a step is shown for some time.
 
     The versions of the value and the long values of other channels stand below it, the changes of earlier
