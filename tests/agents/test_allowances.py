@@ -54,7 +54,7 @@ class Clerk:
         ]
 
 
-def test_what_waits_and_what_comes_are_approved_by_the_allowance_which_the_ledger_names() -> None:
+def test_an_allowance_approves_waiting_and_later_calls_and_is_named_in_the_ledger() -> None:
     clerk = Clerk({"to": "ann@box"}, {"to": "bob@box"}, {"to": "eve@web"})
     named = clerk.allow(args={"to": "*@box"})
     clerk.go_on()
@@ -81,14 +81,14 @@ def test_what_waits_and_what_comes_are_approved_by_the_allowance_which_the_ledge
         ({"tool": "other"}, False),
     ],
 )
-def test_a_call_must_be_like_it(terms: dict[str, Any], calls: bool) -> None:
+def test_an_allowance_covers_only_calls_that_match_it(terms: dict[str, Any], calls: bool) -> None:
     clerk = Clerk({"to": "ann", "copies": 2})
     clerk.allow(**terms)
     clerk.go_on()
     assert clerk.sent == (["ann"] if calls else [])
 
 
-def test_what_came_from_outside_before_is_asked_about_unless_it_says_so() -> None:
+def test_an_allowance_covers_untrusted_data_only_if_it_says_so() -> None:
     for tainted in (False, True):
         clerk = Clerk({"to": "ann"}, {"to": "bob"}, external=True)
         clerk.allow(tainted=tainted)
@@ -96,7 +96,7 @@ def test_what_came_from_outside_before_is_asked_about_unless_it_says_so() -> Non
         assert clerk.sent == (["ann", "bob"] if tainted else ["ann"])
 
 
-def test_what_is_of_high_risk_is_asked_about_unless_it_says_so() -> None:
+def test_an_allowance_covers_high_risk_only_if_it_says_so() -> None:
     def work(_state: Any, config: Any) -> dict[str, Any]:
         payload = {"type": "tool_approval", "name": "drop", "args": {}}
         return {"out": config.interrupt({"kind": "approve", "risk": "high", "payload": payload})}
@@ -108,7 +108,7 @@ def test_what_is_of_high_risk_is_asked_about_unless_it_says_so() -> None:
         assert bool(runner.invoke(thread_id="t").pending) is not high_risk
 
 
-def test_a_revoked_one_asks_again_and_so_does_a_fork() -> None:
+def test_a_revoked_allowance_and_a_fork_ask_again() -> None:
     clerk = Clerk({"to": "ann"}, {"to": "bob"})
     named = clerk.allow(args={"to": "ann"})
     clerk.go_on()
@@ -132,7 +132,7 @@ def test_a_revoked_one_asks_again_and_so_does_a_fork() -> None:
     assert clerk.result.pending
 
 
-def test_it_approves_no_question_of_named_reviewers() -> None:
+def test_an_allowance_does_not_answer_for_named_reviewers() -> None:
     def work(_state: Any, config: Any) -> dict[str, Any]:
         payload = {"type": "tool_approval", "name": "drop", "args": {}}
         asked = {"kind": "approve", "reviewers": ["bob"], "payload": payload}

@@ -51,6 +51,6 @@ def test_an_answer_is_understood(answer: Any, meant: ToolDecision) -> None:
         (3, "not a whole number"),
     ],
 )
-def test_an_answer_that_is_none_is_refused(answer: Any, why: str) -> None:
+def test_an_invalid_answer_is_refused(answer: Any, why: str) -> None:
     with pytest.raises(BadArguments, match=why):
         read_decision(answer, Tool(send))

@@ -129,7 +129,7 @@ def test_nothing_is_asked_or_done_twice(
 
 
 @pytest.mark.integration
-def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
+def test_a_killed_process_loses_no_pending_call(desk: Desk) -> None:
     program = [sys.executable, "-m", "tests.agents.crashing_tool"]
     killed = subprocess.run(
         [*program, desk.store, desk.server.api_base, str(desk.sent)],
@@ -146,7 +146,7 @@ def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_all_model_calls_are_in_the_report_once(desk: Desk) -> None:
+def test_the_report_counts_each_model_call_once(desk: Desk) -> None:
     desk.run()
     desk.open()
     desk.answer("approve")
@@ -155,7 +155,7 @@ def test_all_model_calls_are_in_the_report_once(desk: Desk) -> None:
     assert desk.runner.run_info("t").tokens_in == 21
 
 
-def test_the_restarted_node_tells_the_whole_story_again(desk: Desk) -> None:
+def test_a_restarted_node_emits_all_its_events_again(desk: Desk) -> None:
     desk.run()
     desk.events.clear()
     desk.answer("approve")
@@ -174,7 +174,7 @@ def test_an_edit_that_does_not_fit_the_tool_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_asks_something_else_asks_anew(desk: Desk) -> None:
+def test_a_node_whose_question_changed_asks_again(desk: Desk) -> None:
     desk.run()
     desk.runner.update_state("t", {"who": "bob"})
     desk.server.plan(LOOKUP, SEND, DONE)
@@ -186,7 +186,7 @@ def test_a_node_that_asks_something_else_asks_anew(desk: Desk) -> None:
     assert desk.did[2:] == ["send ann@example.org hi"]
 
 
-def test_a_fork_asks_anew(desk: Desk) -> None:
+def test_a_fork_asks_again(desk: Desk) -> None:
     desk.run()
     desk.runner.fork("t", 0, "f")
     desk.server.next_answer()
@@ -218,7 +218,7 @@ def answer_all(runner: GraphRunner, choose: Callable[[Any], Any]) -> RunResult:
 
 
 @pytest.mark.parametrize("late", ["x", "y"])
-def test_agents_at_work_together_get_each_the_answer_to_their_own_call(late: str) -> None:
+def test_parallel_agents_each_get_the_answer_to_their_own_call(late: str) -> None:
     """Whichever asks first in one run of the node may come second in the next."""
     ran: list[str] = []
     other_asks = threading.Event()
@@ -255,7 +255,7 @@ def test_agents_at_work_together_get_each_the_answer_to_their_own_call(late: str
     assert ran == ["x"]
 
 
-def test_the_nodes_own_questions_are_served_beside_those_of_its_tools() -> None:
+def test_a_node_and_its_tools_each_get_their_own_answers() -> None:
     def work(_state: Any, config: Any) -> Any:
         first = config.interrupt("a number?")
         said = config.agents["a"].chat("go")
@@ -277,7 +277,7 @@ def test_the_nodes_own_questions_are_served_beside_those_of_its_tools() -> None:
     assert result["out"] == [1, "ok", 2]
 
 
-def test_turns_of_an_attempt_that_waits_are_not_kept_twice() -> None:
+def test_a_waiting_attempt_does_not_store_its_turns_twice() -> None:
     def work(_state: Any, config: Any) -> Any:
         agent = config.agents["a"]
         agent.chat("first")
@@ -291,7 +291,7 @@ def test_turns_of_an_attempt_that_waits_are_not_kept_twice() -> None:
     assert runner.invoke(thread_id="t")["out"] == ["first", "one"]
 
 
-def test_a_tool_with_a_rule_of_its_own_overrules_the_agent() -> None:
+def test_the_rule_of_a_tool_overrides_that_of_the_agent() -> None:
     def quiet() -> str:
         """Do nothing much."""
         return "ok"

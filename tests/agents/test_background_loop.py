@@ -23,7 +23,7 @@ async def nothing() -> None:
     """Done at once."""
 
 
-def test_it_keeps_nothing_of_the_node_that_was_the_first_to_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_background_loop_keeps_no_reference_to_its_first_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "_loop", None)
     before = set(threading.enumerate())
 

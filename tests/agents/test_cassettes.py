@@ -53,7 +53,7 @@ def test_a_recorded_chat_is_served_again_without_a_server(
     assert (again.tokens, again.cost) == (agent.tokens, agent.cost)
 
 
-def test_the_file_is_readable_versioned_and_ones_own(make_agent: MakeAgent, file: Path) -> None:
+def test_a_cassette_is_readable_versioned_and_private_to_its_owner(make_agent: MakeAgent, file: Path) -> None:
     with cassette(file, record=True):
         make_agent(instructions="Be brief.").chat("hi")
     header, call = lines(file)
@@ -64,7 +64,9 @@ def test_the_file_is_readable_versioned_and_ones_own(make_agent: MakeAgent, file
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
 
 
-def test_recording_again_adds_to_it(make_agent: MakeAgent, server: OpenAIServer, file: Path) -> None:
+def test_recording_again_adds_to_the_cassette(
+    make_agent: MakeAgent, server: OpenAIServer, file: Path
+) -> None:
     server.plan(Say(("one",)), Say(("two",)))
     for prompt in ("a", "b"):
         with cassette(file, record=True):
@@ -114,7 +116,7 @@ def test_a_failure_is_recorded_and_retried_again(
     ],
     ids=["prompt", "instructions", "model", "temperature", "tools"],
 )
-def test_a_request_that_is_not_in_it_names_the_nearest_and_what_differs(
+def test_an_unrecorded_request_names_the_nearest_recorded_one_and_the_difference(
     make_agent: MakeAgent, server: OpenAIServer, file: Path, given: dict[str, Any], differs: str
 ) -> None:
     base: dict[str, Any] = {"instructions": "Be brief.", "temperature": 0.5}
@@ -127,7 +129,7 @@ def test_a_request_that_is_not_in_it_names_the_nearest_and_what_differs(
     assert len(server.requests) == 2
 
 
-def test_keys_are_not_in_it(
+def test_a_cassette_has_no_keys(
     make_agent: MakeAgent, server: OpenAIServer, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTHER_API_KEY", "other-secret-9876")
@@ -149,7 +151,7 @@ def test_keys_are_not_in_it(
         assert make_agent().chat(f"My key is {KEY}, theirs other-secret-9876.") == "You said [secret]."
 
 
-def test_keys_in_calls_of_tools_and_in_failures_are_not_in_it(
+def test_a_cassette_has_no_keys_from_tool_calls_or_failures(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTHER_API_KEY", "other-secret-9876")
@@ -192,9 +194,7 @@ def private_runner(agent: Agent) -> GraphRunner:
     )
 
 
-def test_values_of_private_channels_are_not_in_it(
-    make_agent: MakeAgent, server: OpenAIServer, file: Path
-) -> None:
+def test_a_cassette_has_no_private_values(make_agent: MakeAgent, server: OpenAIServer, file: Path) -> None:
     server.plan(Say(("Dear Ada ", "Lovelace, 4242!")))
     with cassette(file, record=True):
         assert private_runner(make_agent()).invoke({})["out"] == "Dear Ada Lovelace, 4242!"
@@ -207,9 +207,7 @@ def test_values_of_private_channels_are_not_in_it(
     assert out == "Dear [private: person], [private: pin]!"
 
 
-def test_a_call_that_is_given_up_is_not_recorded(
-    make_agent: MakeAgent, server: OpenAIServer, file: Path
-) -> None:
+def test_a_cancelled_call_is_not_recorded(make_agent: MakeAgent, server: OpenAIServer, file: Path) -> None:
     server.plan(Say(("one ", "two "), hold_after=1))
     with cassette(file, record=True):
         pieces = make_agent().stream("hi")
@@ -219,7 +217,7 @@ def test_a_call_that_is_given_up_is_not_recorded(
     assert lines(file) == [{"cassette": 1}]
 
 
-def test_an_agent_may_have_its_own(make_agent: MakeAgent, server: OpenAIServer, file: Path) -> None:
+def test_an_agent_can_have_its_own_cassette(make_agent: MakeAgent, server: OpenAIServer, file: Path) -> None:
     make_agent(cassette=Cassette(file, record=True)).chat("hi")
     replay = make_agent(cassette=Cassette(file))
     assert replay.fresh().chat("hi") == "hello"
@@ -244,7 +242,7 @@ def test_scripts_can_be_recorded_too(file: Path) -> None:
     ],
     ids=["empty", "no JSON", "newer", "a damaged line", "missing"],
 )
-def test_what_is_no_cassette_is_refused(file: Path, content: str | None, problem: str) -> None:
+def test_a_file_that_is_not_a_cassette_is_refused(file: Path, content: str | None, problem: str) -> None:
     if content is not None:
         file.write_text(content)
     with pytest.raises(UsageError, match=problem):

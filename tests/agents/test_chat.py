@@ -30,7 +30,7 @@ def test_text_arrives_in_pieces_here_and_at_the_node(make_agent: MakeAgent, serv
     assert texts == [TextStreamed("write", "writer", text) for text in ("one ", "two ", "three")]
 
 
-def test_use_is_what_the_provider_counted(make_agent: MakeAgent, server: OpenAIServer) -> None:
+def test_usage_is_what_the_provider_counted(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Say(usage=(11, 4)), Say(usage=(30, 6)))
     agent, node = make_agent(), Node()
     node.run(agent.chat, "a")
@@ -148,7 +148,7 @@ def test_options_reach_the_provider(make_agent: MakeAgent, server: OpenAIServer)
 
 
 @pytest.mark.parametrize("option", ["stream", "messages", "tools"])
-def test_options_that_break_the_agents_promise_are_refused(make_agent: MakeAgent, option: str) -> None:
+def test_options_that_the_agent_sets_itself_are_refused(make_agent: MakeAgent, option: str) -> None:
     with pytest.raises(UsageError, match=option):
         make_agent(**{option: True})
 

@@ -83,7 +83,7 @@ def test_an_edit_that_names_another_tool_is_refused(answer: Any) -> None:
     assert desk.paid == []
 
 
-def test_decisions_are_told_apart_in_a_word() -> None:
+def test_each_decision_is_described_in_one_word() -> None:
     words = [decided_word(answer) for answer in (
         "approve", {"type": "reject"}, [{"type": "accept"}],
         {"decisions": [{"type": "approve"}, {"type": "reject"}, {"type": "approve"}]},

@@ -80,7 +80,7 @@ def test_shorter_makes_it_shorter() -> None:
     assert "Taken up: “Please make it shorter!”" in short
 
 
-def test_no_food_takes_the_kitchen_out_for_good() -> None:
+def test_feedback_against_food_removes_the_kitchen_for_good() -> None:
     drafts, verdicts = follow(TASK, "No food, please: I am a locksmith.")
     for text in (*drafts[1:], *verdicts[1:]):
         story = text.partition("Taken up")[0].casefold()
@@ -109,7 +109,7 @@ def test_feedback_added_to_the_advisors_is_taken_up_too() -> None:
     assert "Taken up: “And shorter.”" in revise(TASK, both, first)
 
 
-def test_a_draft_edited_by_a_human_is_seen_as_such() -> None:
+def test_the_advisor_recognises_a_draft_that_a_person_edited() -> None:
     edited = say(TASK).replace("A closure is", "Listen: a closure is", 1)
     verdict = advise(TASK, edited)
     assert verdict.startswith("approved")
@@ -131,7 +131,7 @@ def test_every_draft_is_recognised(task: str, version: int) -> None:
     assert found.version == version
 
 
-def test_an_own_task_is_answered_honestly_in_its_words() -> None:
+def test_another_task_is_answered_in_its_own_words() -> None:
     draft = say(OWN_TASK)
     assert "scripted" in draft or "follows a script" in draft
     assert OWN_TASK in draft
@@ -142,14 +142,14 @@ def test_an_advisor_by_its_role_judges_a_bare_draft() -> None:
     assert say("My own words.", "Your role: advisor").startswith("approved")
 
 
-def test_the_name_is_known_to_agents_and_a_wrong_one_is_told() -> None:
+def test_agents_know_the_demo_model_and_report_a_misspelt_name() -> None:
     assert repr(Agent("worker", "demo/advisor")) == "Agent('worker', 'demo/advisor')"
     with pytest.raises(UsageError, match="demo/nobody"):
         Agent("worker", "demo/nobody")
 
 
 @pytest.mark.integration
-def test_a_fresh_process_goes_on_at_any_step() -> None:
+def test_a_fresh_process_continues_at_any_step() -> None:
     drafts, verdicts = follow(TASK)
     asked = [TASK]
     for draft, verdict in zip(drafts, verdicts, strict=True):

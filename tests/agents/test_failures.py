@@ -31,7 +31,7 @@ def test_a_rate_limit_is_waited_out_and_shown(make_agent: MakeAgent, server: Ope
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_three_attempts_are_made_then_the_failure_is_told(
+def test_a_failure_is_reported_after_three_attempts(
     make_agent: MakeAgent, server: OpenAIServer, status: int
 ) -> None:
     server.plan(*[Refuse(status, "busy", AT_ONCE)] * 3)
@@ -55,9 +55,7 @@ def test_an_hour_of_retry_after_is_not_waited_for(make_agent: MakeAgent, server:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_what_will_not_pass_is_not_tried_again(
-    make_agent: MakeAgent, server: OpenAIServer, status: int
-) -> None:
+def test_a_permanent_failure_is_not_retried(make_agent: MakeAgent, server: OpenAIServer, status: int) -> None:
     server.plan(Refuse(status, "no"))
     with pytest.raises(ModelFailed) as caught:
         make_agent().chat("hi")
@@ -104,7 +102,7 @@ def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServe
     ids=["400", "401", "403", "404", "429", "500", "a hang", "a hang in mid-stream", "a cut stream",
          "a stream without an end", "malformed JSON", "nothing said"],
 )  # fmt: skip
-def test_each_failure_names_provider_model_reason_and_mend_and_keeps_the_key_out_of_thread_and_log(
+def test_each_failure_names_provider_model_reason_and_fix_and_never_the_key(
     make_agent: MakeAgent, server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture,
     trouble: tuple[Answer, str],
 ) -> None:  # fmt: skip
@@ -142,7 +140,7 @@ def test_a_key_from_the_environment_is_never_shown(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("after", ["soon", "-1", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
-def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(
+def test_an_invalid_retry_after_header_is_ignored(
     make_agent: MakeAgent, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
     monkeypatch.setattr(exchange, "_FIRST_WAIT", 0.001)
@@ -164,7 +162,7 @@ def test_a_missing_key_names_the_variable(model: str, variable: str) -> None:
     assert variable in caught.value.hint
 
 
-def test_a_key_that_is_set_and_empty_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_key_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
     with pytest.raises(ModelFailed) as caught:
         Agent("a", "openai/gpt-4o-mini").chat("hi")
@@ -172,7 +170,7 @@ def test_a_key_that_is_set_and_empty_is_no_key(monkeypatch: pytest.MonkeyPatch) 
     assert "set OPENAI_API_KEY" in caught.value.hint
 
 
-def test_a_server_that_lacks_a_key_of_its_own_is_not_told_as_ours(
+def test_an_error_about_the_servers_own_key_does_not_ask_for_ours(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
     server.plan(Refuse(401, "upstream: missing credentials"))
@@ -180,13 +178,13 @@ def test_a_server_that_lacks_a_key_of_its_own_is_not_told_as_ours(
         make_agent().chat("hi")
 
 
-def test_an_unknown_provider_is_told() -> None:
+def test_an_unknown_provider_is_reported() -> None:
     with pytest.raises(ModelFailed, match="unknown provider"):
         Agent("writer", "nowhere/test").chat("hi")
 
 
 @pytest.mark.parametrize("rude", [True, False])
-def test_a_cut_stream_is_no_reply_and_is_not_repeated(
+def test_a_cut_stream_is_a_failure_and_is_not_retried(
     make_agent: MakeAgent, server: OpenAIServer, rude: bool
 ) -> None:
     server.plan(Cut(("half a sentence, ", "and then"), rude=rude))
@@ -244,7 +242,7 @@ def test_an_answer_in_one_huge_piece_arrives_whole(make_agent: MakeAgent, server
 
 
 @pytest.mark.slow
-def test_an_answer_too_large_for_a_channel_fails_its_node_with_the_way_on(
+def test_an_answer_too_large_for_a_channel_fails_its_node_with_a_hint(
     make_agent: MakeAgent, server: OpenAIServer
 ) -> None:
     server.plan(Say(("x" * 3_000_000,)))

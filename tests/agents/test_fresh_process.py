@@ -39,7 +39,7 @@ def test_importing_the_package_loads_no_agent() -> None:
     assert done.stdout.strip().startswith("False ['Agent', 'Cassette'")
 
 
-def test_what_litellm_brings_is_never_walked_over_by_the_garbage_collector() -> None:
+def test_objects_of_litellm_are_frozen_for_the_garbage_collector() -> None:
     done = run(
         "import gc\n"
         "from hitl_tui.agents.litellm_backend import preload\n"
@@ -71,7 +71,7 @@ def test_nothing_of_litellm_reaches_the_terminal(server: OpenAIServer) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_litellm_is_imported_beside_the_event_loop_and_asks_nobody_for_its_prices(
+def test_litellm_is_imported_off_the_event_loop_and_fetches_no_prices(
     server: OpenAIServer,
 ) -> None:
     done = run(

@@ -124,7 +124,7 @@ def test_leaving_a_stream_early_keeps_no_turn(make_agent: MakeAgent, server: Ope
     assert agent.turns == []
 
 
-def test_a_stream_that_nobody_starts_asks_nothing(make_agent: MakeAgent, server: OpenAIServer) -> None:
+def test_an_unstarted_stream_sends_no_request(make_agent: MakeAgent, server: OpenAIServer) -> None:
     make_agent().stream("hi")
     make_agent().chat("this one comes")
     assert [request.body["messages"][-1]["content"] for request in server.requests] == ["this one comes"]
@@ -137,7 +137,7 @@ def test_a_stream_belongs_to_the_node_that_asked_for_it() -> None:
     assert len(node.activity.uses) == 1
 
 
-def test_a_reply_under_way_does_not_enter_a_replaced_conversation() -> None:
+def test_a_reply_in_flight_is_not_added_to_a_replaced_conversation() -> None:
     agent = Agent("writer", ScriptedModel(["one two"], pace=0))
     pieces = agent.stream("hi")
     next(pieces)

@@ -98,7 +98,7 @@ def test_the_nodes_contract_holds_for_the_channel_too(given: Any) -> None:
         runner.invoke({}, thread_id="t")
 
 
-def test_what_is_no_turn_is_told_with_the_channel() -> None:
+def test_an_invalid_turn_is_reported_with_its_channel() -> None:
     runner = runner_of("channel:talk", Channel(["hello"], reducer=extend()))
     with pytest.raises(NodeFailed, match="channel 'talk': turn 1 is not a turn"):
         runner.invoke({}, thread_id="t")
@@ -111,6 +111,6 @@ def test_outside_a_graph_the_turns_are_its_own() -> None:
     assert agent.fresh().history == "channel:talk"
 
 
-def test_a_place_that_is_none_is_refused() -> None:
+def test_an_invalid_place_for_turns_is_refused() -> None:
     with pytest.raises(UsageError, match="history='file:x'"):
         Agent("a", ScriptedModel([]), history="file:x")

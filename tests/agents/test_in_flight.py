@@ -164,7 +164,7 @@ async def test_two_that_ask_from_within_their_calls_do_not_wait_for_each_other()
         await asyncio.gather(ask(), ask())
 
 
-async def test_what_would_begin_once_a_question_has_left_gives_up_when_the_attempt_is_over() -> None:
+async def test_calls_queued_behind_a_question_are_cancelled_when_the_attempt_ends() -> None:
     flight, ran = InFlight(), []
     await flight.close()
 

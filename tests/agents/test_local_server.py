@@ -25,7 +25,7 @@ def test_every_form_of_a_loopback_address_is_known(address: str) -> None:
     "address",
     ["http://10.0.0.1/v1", "https://api.example.com", "http://localhost.example.com", "nonsense", ""],
 )
-def test_elsewhere_no_key_is_made_up(address: str) -> None:
+def test_no_placeholder_key_is_sent_to_other_addresses(address: str) -> None:
     assert "api_key" not in with_key("openai/local", {"api_base": address})
 
 
@@ -36,7 +36,7 @@ def test_a_key_that_is_there_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert with_key("openai/local", options) == options
 
 
-def test_the_demo_runs_on_a_model_of_ones_own(server: OpenAIServer) -> None:
+def test_the_demo_runs_on_the_users_own_model(server: OpenAIServer) -> None:
     server.plan(Say(("my draft",)), Say(("approved",)))
     runner = build(human=False, model="openai/local", api_base=server.api_base, max_tokens=77)
     assert runner.invoke({"task": "t"}).output() == "my draft"

@@ -66,14 +66,14 @@ def test_a_step_keeps_name_arguments_result_and_duration_in_every_store(store: C
     assert calls_of(store, step=0) == ()
 
 
-def test_it_goes_along_through_export_and_import(store: Checkpointer) -> None:
+def test_tool_calls_survive_export_and_import(store: Checkpointer) -> None:
     clerk(says(*TWO), store).invoke({}, thread_id="t")
     elsewhere = open_store("memory:")
     import_thread(elsewhere, list(export_thread(store, "t")))
     assert calls_of(elsewhere) == calls_of(store)
 
 
-def test_an_export_beside_secrets_tells_that_a_tool_was_called_and_not_with_what(store: Checkpointer) -> None:
+def test_an_export_without_secrets_lists_tool_calls_without_their_arguments(store: Checkpointer) -> None:
     runner = clerk(says(*TWO), store)
     runner.invoke({}, thread_id="t")
     runner.update_state("t", {"pin": "0000-apple"})
@@ -105,7 +105,7 @@ def test_the_calls_of_attempts_that_failed_are_kept_with_the_step(store: Checkpo
     assert cursor.calls == ()
 
 
-def test_a_call_that_waited_for_a_person_is_there_once(store: Checkpointer) -> None:
+def test_a_call_that_waited_for_a_person_is_stored_once(store: Checkpointer) -> None:
     agent = Agent("clerk", ScriptedModel(list(TWO), pace=0), tools=[weather], approve="always")
     runner = clerk(agent, store)
     for verdict in ("approve", {"choice": "reject", "text": "no"}):
@@ -144,7 +144,7 @@ def test_each_call_of_a_branch_names_it(store: Checkpointer) -> None:
     assert found == {"look[0]": "Graz", "look[1]": "Linz"}
 
 
-def test_values_of_private_channels_and_keys_are_neither_told_nor_kept(
+def test_private_values_and_keys_are_neither_emitted_nor_stored(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-key-0123456789")
@@ -163,7 +163,9 @@ def test_values_of_private_channels_and_keys_are_neither_told_nor_kept(
     assert live == [(call.arguments, call.result)]
 
 
-def test_long_texts_are_cut_and_what_is_no_text_is_told_to_the_model(store: Checkpointer) -> None:
+def test_long_results_are_cut_and_the_model_is_told_about_results_that_are_not_text(
+    store: Checkpointer,
+) -> None:
     def echo(text: str) -> str:
         """Say it."""
         return text

@@ -66,7 +66,7 @@ def test_tools_of_a_program_are_listed_and_called_once_it_is_needed(monkeypatch:
 
 
 @pytest.mark.slow
-def test_what_goes_wrong_in_a_tool_is_told_to_the_model() -> None:
+def test_an_error_in_a_tool_is_reported_to_the_model() -> None:
     with shelf() as server:
         agent = librarian(server, call("lose", title="Emma"), call("find", name="Emma"), call("sell"))
         said = agent.chat("Go on")
@@ -76,7 +76,7 @@ def test_what_goes_wrong_in_a_tool_is_told_to_the_model() -> None:
 
 
 @pytest.mark.integration
-def test_a_server_that_dies_is_told_at_once_and_started_again() -> None:
+def test_a_dead_mcp_server_is_reported_at_once_and_restarted() -> None:
     with shelf() as server:
         agent = librarian(server, call("crash"), call("find", title="Emma"))
         said = agent.chat("Go on")
@@ -85,7 +85,7 @@ def test_a_server_that_dies_is_told_at_once_and_started_again() -> None:
 
 
 @pytest.mark.integration
-def test_some_of_its_tools_under_names_of_their_own() -> None:
+def test_selected_tools_can_be_renamed() -> None:
     with shelf(only=["find"], prefix="shelf_") as server:
         agent = librarian(server, call("shelf_find", title="Emma"))
         assert agent.chat("Go on").startswith("1 of Emma")
@@ -100,13 +100,13 @@ def test_some_of_its_tools_under_names_of_their_own() -> None:
     ],
 )
 @pytest.mark.integration
-def test_a_server_that_is_not_as_wanted_says_so(options: dict[str, Any], words: str) -> None:
+def test_an_mcp_server_without_the_wanted_tools_is_reported(options: dict[str, Any], words: str) -> None:
     with shelf(**options) as server, pytest.raises(UsageError, match=words):
         librarian(server).chat("Go on")
 
 
 @pytest.mark.integration
-def test_a_program_that_does_not_start_is_told_with_its_last_words() -> None:
+def test_a_program_that_does_not_start_is_reported_with_its_last_output() -> None:
     program = "import sys; sys.exit('no shelf here')"
     server = McpServer("shelf", [sys.executable, "-c", program])
     with pytest.raises(ServerFailed, match="did not start") as failure:
@@ -116,14 +116,14 @@ def test_a_program_that_does_not_start_is_told_with_its_last_words() -> None:
         librarian(McpServer("shelf", ["no-such-program"])).chat("Go on")
 
 
-def test_neither_program_nor_address_is_refused_when_it_is_written() -> None:
+def test_a_server_without_program_or_address_is_refused_when_declared() -> None:
     for wrong in ({}, {"command": "python server.py"}, {"command": ["x"], "url": "http://x"}, {"url": "x"}):
         with pytest.raises(UsageError, match="shelf"):
             McpServer("shelf", **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.integration
-def test_a_person_agrees_and_what_it_gave_is_kept_and_taints(tmp_path: Path) -> None:
+def test_an_approved_result_is_stored_and_tainted(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     with shelf(env={"CALLS": str(calls)}, approve="always", only=["find"]) as server:
         graph = StateGraph({"reply": Channel("")})

@@ -54,7 +54,7 @@ async def test_one_failure_does_not_lose_the_others() -> None:
     assert isinstance(bad.error, CallFailed)
 
 
-def test_the_agent_pays_and_its_turns_stay_out_of_it() -> None:
+def test_parallel_chat_counts_the_agents_usage_but_not_its_turns() -> None:
     agent = Agent("a", ScriptedModel(lambda messages: str(len(messages)), pace=0))
     agent.chat("before")
     spent = agent.tokens.total.input
@@ -64,12 +64,12 @@ def test_the_agent_pays_and_its_turns_stay_out_of_it() -> None:
 
 
 @pytest.mark.parametrize(("prompts", "limit"), [(["x"], 0), ("text", 1), ([3], 1)])
-def test_what_can_not_be_asked_is_refused(prompts: Any, limit: int) -> None:
+def test_invalid_prompts_are_refused(prompts: Any, limit: int) -> None:
     with pytest.raises(UsageError):
         parallel_chat(Agent("a", ScriptedModel([])), prompts, limit=limit)
 
 
-def test_giving_the_attempt_up_ends_all() -> None:
+def test_cancelling_the_attempt_cancels_all_calls() -> None:
     started = threading.Event()
 
     async def stuck(_: Any) -> str:

@@ -27,17 +27,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Future[Any]]:
 
 
 @pytest.mark.parametrize("models", [[], ["demo/worker", "scripted/line"], [ScriptedModel(["a reply"])]])
-def test_models_of_our_own_import_nothing(started: list[Future[Any]], models: list[object]) -> None:
+def test_our_own_models_import_no_library(started: list[Future[Any]], models: list[object]) -> None:
     prepare(models)
     assert started == []
 
 
-def test_a_name_of_litellm_s_begins_its_import(started: list[Future[Any]]) -> None:
+def test_naming_a_litellm_model_starts_its_import(started: list[Future[Any]]) -> None:
     prepare(["demo/worker", "openai/test"])
     assert len(started) == 1
 
 
-async def test_it_is_awaited_as_long_as_a_call_waits_for_it(started: list[Future[Any]]) -> None:
+async def test_a_call_waits_for_the_import_to_finish(started: list[Future[Any]]) -> None:
     assert not litellm_backend.is_awaited()
     call = asyncio.create_task(litellm_backend.imported())
     await asyncio.sleep(0)
@@ -47,7 +47,7 @@ async def test_it_is_awaited_as_long_as_a_call_waits_for_it(started: list[Future
     assert not litellm_backend.is_awaited()
 
 
-async def test_a_call_that_is_given_up_awaits_it_no_longer(started: list[Future[Any]]) -> None:
+async def test_a_cancelled_call_stops_waiting_for_the_import(started: list[Future[Any]]) -> None:
     call = asyncio.create_task(litellm_backend.imported())
     await asyncio.sleep(0)
     started[0].set_running_or_notify_cancel()

@@ -37,7 +37,9 @@ def litellm() -> Any:
         ("mistral", "mistral-large-latest", "mistral/mistral-large-latest"),
     ],
 )
-def test_a_price_is_litellms(litellm: Any, provider: str, model: str, name: str, tokens: TokenUse) -> None:
+def test_a_price_equals_that_of_litellm(
+    litellm: Any, provider: str, model: str, name: str, tokens: TokenUse
+) -> None:
     litellm_types = litellm.types.utils
     usage = litellm_types.Usage(
         prompt_tokens=tokens.read,
@@ -54,7 +56,7 @@ def test_a_price_is_litellms(litellm: Any, provider: str, model: str, name: str,
     assert tokens.cost(provider, model) == pytest.approx(sum(theirs))
 
 
-def test_what_goes_into_a_cache_for_an_hour_and_a_tier_of_service_have_their_prices() -> None:
+def test_hourly_cache_writes_and_service_tiers_have_their_own_prices() -> None:
     plain, hour = TokenUse(1_000, 0), TokenUse(1_000, 0, cached_hour=1_000)
     written = TokenUse(1_000, 0, cache_written=1_000)
     costs = [tokens.cost("anthropic", "claude-sonnet-4-5") or 0.0 for tokens in (plain, written, hour)]
@@ -68,15 +70,15 @@ def test_what_goes_into_a_cache_for_an_hour_and_a_tier_of_service_have_their_pri
 @pytest.mark.parametrize(
     ("provider", "model"), [("openai", "no-such-model"), ("elsewhere", "gpt-4o"), ("", ""), ("openai", "")]
 )
-def test_what_the_list_has_not_is_unknown_and_never_nothing(provider: str, model: str) -> None:
+def test_an_unlisted_model_has_an_unknown_price_not_zero(provider: str, model: str) -> None:
     assert TokenUse(1, 1).cost(provider, model) is None
 
 
-def test_sound_without_a_price_of_its_own_is_unknown() -> None:
+def test_audio_without_a_price_makes_the_cost_unknown() -> None:
     assert TokenUse(10, 1, audio_in=5).cost("anthropic", "claude-sonnet-4-5") is None
 
 
-def test_a_model_on_ones_own_machine_costs_nothing() -> None:
+def test_a_local_model_costs_nothing() -> None:
     assert TokenUse(10, 1).cost("ollama", "whatever") == 0.0
 
 

@@ -150,7 +150,7 @@ async def _in_parallel(agents: Sequence[Agent]) -> list[str]:
 
 @BOTH
 @pytest.mark.parametrize("together", [_gathered, _grouped, _in_parallel])
-def test_each_decision_applies_to_its_own_call_of_agents_at_work_together(
+def test_each_decision_applies_to_its_own_call_of_parallel_agents(
     together: Callable[[Sequence[Agent]], Any], answers: tuple[str, str]
 ) -> None:
     cashier = Cashier()
@@ -228,7 +228,7 @@ def test_an_approved_call_is_made_once_though_the_model_fails_after_it(is_retrie
     assert runner.verify("t", strict=True).ok
 
 
-def test_a_thread_takes_its_completed_calls_and_its_keys_along_to_another_store() -> None:
+def test_a_moved_thread_keeps_its_completed_calls_and_idempotency_keys() -> None:
     here, there = MemoryCheckpointer(), MemoryCheckpointer()
     cashier, keys = Cashier(approve="never"), []
     cashier.failures = 1
@@ -307,7 +307,7 @@ def test_an_unreadable_result_of_a_tool_is_an_error_for_the_model_and_is_stored_
     assert resumed.verify("t", strict=True).ok
 
 
-def test_a_fork_makes_its_calls_with_keys_of_its_own() -> None:
+def test_a_fork_uses_its_own_idempotency_keys() -> None:
     cashier = Cashier()
     runner = node_runner(chat, cashier.agent)
     (request,) = runner.invoke({}, thread_id="t").pending
@@ -421,7 +421,7 @@ def test_a_tool_whose_agent_reached_a_limit_was_not_called() -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "files"])
-def test_what_calls_gave_is_not_read_to_show_decisions(tmp_path: Path, kind: str) -> None:
+def test_showing_decisions_does_not_read_call_results(tmp_path: Path, kind: str) -> None:
     stores = {"memory": MemoryCheckpointer, "sqlite": SQLiteCheckpointer, "files": FileCheckpointer}
     store = stores[kind](*([] if kind == "memory" else [tmp_path / "t"]))
     runner = node_runner(chat, Cashier().agent, store=store)

@@ -66,6 +66,6 @@ def test_a_key_is_hidden_however_it_is_written(written: Callable[[str], str]) ->
     assert "odd" not in said
 
 
-def test_it_is_hidden_wherever_it_stands_in_json_and_so_is_a_key() -> None:
+def test_private_values_and_keys_are_masked_anywhere_in_json() -> None:
     said = {"a": ["Ada Lovelace", {"b": "with qwertz-asdf-99"}], "n": 1}
     assert hidden("Ada Lovelace", said) == {"a": ["[private: secret]", {"b": "with [secret]"}], "n": 1}

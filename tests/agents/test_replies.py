@@ -69,7 +69,7 @@ def sent_back(server: OpenAIServer) -> list[tuple[str, str, str]]:
         ("refusal", "content_filter"),
     ],
 )
-def test_half_a_reply_is_an_error_of_its_own_kind(
+def test_a_truncated_reply_has_its_own_error(
     make_agent: MakeAgent, server: OpenAIServer, given: str, reason: str
 ) -> None:
     server.plan(Deltas((text("approved, but only if"),), given))
@@ -92,7 +92,7 @@ def test_a_structured_answer_that_is_cut_is_not_asked_for_again(
 
 
 @pytest.mark.parametrize("reason", ["insufficient_system_resource", "network_error", "error"])
-def test_a_provider_that_gives_up_is_a_failed_call(
+def test_a_provider_that_aborts_is_a_failed_call(
     make_agent: MakeAgent, server: OpenAIServer, reason: str
 ) -> None:
     server.plan(Deltas((text("half"),), reason))
@@ -125,7 +125,7 @@ def test_calls_of_a_withheld_reply_are_not_made(make_agent: MakeAgent, server: O
 
 
 @pytest.mark.parametrize("said", ["", " \n\t", "<think>Hm.</think>\n", "<think>Hm."])
-def test_a_reply_without_words_is_an_error(make_agent: MakeAgent, server: OpenAIServer, said: str) -> None:
+def test_a_reply_without_text_is_an_error(make_agent: MakeAgent, server: OpenAIServer, said: str) -> None:
     server.plan(Deltas((text(said),)), Say((said,)))
     with pytest.raises(ModelFailed):
         make_agent().chat("hi")
@@ -161,7 +161,7 @@ def test_a_cassette_keeps_how_a_reply_ended(tmp_path: Any) -> None:
         ("  plain  ", "  plain  "),
     ],
 )
-def test_thinking_is_no_part_of_a_reply(said: str, reply: str) -> None:
+def test_thinking_is_not_part_of_a_reply(said: str, reply: str) -> None:
     assert without_thoughts(said) == reply
     by_letter = ThoughtSplitter()
     for letter in said:
@@ -306,7 +306,7 @@ def test_one_call_stays_one(make_agent: MakeAgent, server: OpenAIServer, deltas:
 
 
 @pytest.mark.parametrize("written", ['{"city":"Ro', "", "null", '["Rome"]', "Rome", '{"city": NaN}'])
-def test_broken_arguments_are_told_and_never_sent_back(
+def test_malformed_arguments_are_reported_and_never_sent_back(
     make_agent: MakeAgent, server: OpenAIServer, written: str
 ) -> None:
     tool = Weather()
@@ -318,7 +318,7 @@ def test_broken_arguments_are_told_and_never_sent_back(
     assert agent.turns[2]["content"].startswith("Error: the arguments")
 
 
-def test_a_name_that_no_provider_takes_back_is_replaced(make_agent: MakeAgent, server: OpenAIServer) -> None:
+def test_a_tool_name_that_providers_reject_is_replaced(make_agent: MakeAgent, server: OpenAIServer) -> None:
     calls = parts(part(ROME, "functions.weather!", "a", index=0), part(OSLO, None, "b", index=1))
     server.plan(Deltas((calls,), "tool_calls"), Say(("done",)))
     assert make_agent(tools=[Weather().weather]).chat("go") == "done"
@@ -349,7 +349,7 @@ def test_ids_are_unique_in_the_whole_conversation(make_agent: MakeAgent, server:
         ({"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}, 11),
     ],
 )
-def test_use_that_is_not_known_is_estimated(
+def test_unknown_usage_is_estimated(
     make_agent: MakeAgent, server: OpenAIServer, usage: Any, tokens: int | None
 ) -> None:
     server.plan(Deltas((text("hello there"),), "stop", usage))
@@ -412,7 +412,7 @@ def test_a_window_never_cuts_between_a_call_and_its_result(size: int) -> None:
         check_pairs(messages)
 
 
-def test_a_history_from_elsewhere_is_made_sendable(make_agent: MakeAgent, server: OpenAIServer) -> None:
+def test_an_imported_history_is_made_valid_for_providers(make_agent: MakeAgent, server: OpenAIServer) -> None:
     agent = make_agent()
     agent.set_turns(
         [

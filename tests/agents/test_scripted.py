@@ -64,7 +64,7 @@ def test_tokens_depend_on_the_texts_alone_and_a_script_costs_nothing() -> None:
     assert use() == use() == (20, 100, 0)
 
 
-def test_a_reply_that_was_given_up_is_served_again() -> None:
+def test_a_cancelled_reply_is_served_again() -> None:
     agent = Agent("writer", ScriptedModel(["one two three", "next"], pace=0.01))
     pieces = agent.stream("hi")
     pieces.close()  # type: ignore[attr-defined]
@@ -142,7 +142,7 @@ def test_an_exchange_of_a_conversation_that_was_replaced_meanwhile_is_not_kept()
         "hi",
     ],
 )
-def test_what_is_no_turn_is_refused_and_changes_nothing(turn: Any) -> None:
+def test_an_invalid_turn_is_refused_and_changes_nothing(turn: Any) -> None:
     agent = Agent("writer", ScriptedModel(["one"], pace=0))
     agent.chat("hi")
     before = agent.turns

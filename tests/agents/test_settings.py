@@ -63,7 +63,7 @@ def info(runner: GraphRunner, thread: str = "t") -> AgentInfo:
     return one
 
 
-def test_a_change_holds_from_the_next_step_on(runner: GraphRunner, server: OpenAIServer) -> None:
+def test_a_changed_setting_applies_from_the_next_step(runner: GraphRunner, server: OpenAIServer) -> None:
     assert asked(server) == ("first", 0.7, "Be brief.")
     runner.configure_agent(
         "t", "worker", model="openai/second", temperature=0, instructions="Be long.", actor="ann"
@@ -73,7 +73,7 @@ def test_a_change_holds_from_the_next_step_on(runner: GraphRunner, server: OpenA
     assert info(runner).changed == ("model", "temperature", "instructions")
 
 
-def test_it_is_in_the_ledger_with_what_was_before(runner: GraphRunner) -> None:
+def test_a_changed_setting_is_in_the_ledger_with_the_old_value(runner: GraphRunner) -> None:
     runner.configure_agent("t", "worker", model="openai/second", actor="ann", note="the first one is slow")
     runner.configure_agent("t", "worker", temperature=0)
     entries = [entry for entry in runner.store.ledger("t") if entry.kind == "agent"]  # type: ignore[union-attr]
@@ -83,14 +83,14 @@ def test_it_is_in_the_ledger_with_what_was_before(runner: GraphRunner) -> None:
     assert runner.verify("t", strict=True).ok
 
 
-def test_none_takes_a_setting_back(runner: GraphRunner, server: OpenAIServer) -> None:
+def test_none_resets_a_setting(runner: GraphRunner, server: OpenAIServer) -> None:
     runner.configure_agent("t", "worker", model="openai/second", temperature=0)
     runner.configure_agent("t", "worker", model=None)
     runner.invoke(thread_id="t")
     assert asked(server) == ("first", 0, "Be brief.")
 
 
-def test_another_process_goes_on_with_it(tmp_path: Path, agent: Agent, server: OpenAIServer) -> None:
+def test_another_process_uses_the_changed_setting(tmp_path: Path, agent: Agent, server: OpenAIServer) -> None:
     with closing(SQLiteCheckpointer(str(tmp_path / "runs.db"))) as store:
         first = build(store, agent)
         first.invoke({}, thread_id="t")
@@ -100,7 +100,7 @@ def test_another_process_goes_on_with_it(tmp_path: Path, agent: Agent, server: O
     assert asked(server)[0] == "second"
 
 
-def test_a_fork_may_begin_with_other_settings_and_leaves_its_parent_alone(
+def test_a_fork_can_start_with_other_settings_without_changing_its_parent(
     runner: GraphRunner, server: OpenAIServer
 ) -> None:
     runner.fork("t", 1, "f", agents={"worker": {"model": "openai/second", "temperature": 0}}, actor="ann")
@@ -132,7 +132,7 @@ def test_a_fork_has_the_settings_of_its_step(runner: GraphRunner) -> None:
         ("worker", {"model": "demo/nobody"}, "no demo model"),
     ],
 )
-def test_what_an_agent_can_not_take_is_refused_and_nothing_is_stored(
+def test_an_invalid_setting_is_refused_and_not_stored(
     runner: GraphRunner, name: str, settings: dict[str, Any], problem: str
 ) -> None:
     before = runner.open("t").cursor
@@ -155,7 +155,7 @@ def test_a_model_of_another_provider_is_called_without_the_first_ones_address_an
     assert agent._options["api_key"] == KEY
 
 
-def test_an_agent_tells_what_it_is_and_what_it_has_used(runner: GraphRunner) -> None:
+def test_an_agent_describes_itself_and_its_usage(runner: GraphRunner) -> None:
     description = info(runner)
     assert (description.name, description.model, description.instructions, description.temperature) == (
         "worker",
@@ -172,7 +172,7 @@ def test_an_agent_tells_what_it_is_and_what_it_has_used(runner: GraphRunner) -> 
     assert (description.turns, description.history, description.can_change) == ((), None, True)
 
 
-def test_turns_of_a_channel_are_told_from_the_state() -> None:
+def test_turns_in_a_channel_are_read_from_the_state() -> None:
     def ask(_state: Any, config: Any) -> Any:
         return {"out": config.agents["worker"].chat("go")}
 
@@ -190,7 +190,7 @@ def test_turns_of_a_channel_are_told_from_the_state() -> None:
     assert description.history == "talk"
 
 
-def test_what_is_no_agent_of_ours_is_told_and_left_alone() -> None:
+def test_a_foreign_agent_is_listed_but_not_changed() -> None:
     class Other:
         def chat(self, prompt: str) -> str:
             return prompt

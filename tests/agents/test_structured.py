@@ -98,7 +98,7 @@ async def test_async() -> None:
         ({}, 'at the top: "verdict" is a required property'),
     ],
 )
-def test_a_misfit_is_sent_back_once_with_what_is_wrong(bad: Any, message: str) -> None:
+def test_an_invalid_structured_reply_is_sent_back_once_with_its_error(bad: Any, message: str) -> None:
     prompts: list[str] = []
 
     def reply(messages: Any) -> Any:
@@ -113,12 +113,12 @@ def test_a_misfit_is_sent_back_once_with_what_is_wrong(bad: Any, message: str) -
     assert judge.turns[-1]["content"] == '{"verdict": "approved"}'
 
 
-def test_what_a_model_checks_beyond_its_schema_is_sent_back_too() -> None:
+def test_errors_of_pydantic_validators_are_sent_back_too() -> None:
     judge = agent({"verdict": "ok", "score": 11}, {"verdict": "ok", "score": 9})
     assert judge.chat_structured("?", Verdict).score == 9
 
 
-def test_a_second_misfit_is_an_error_that_names_path_and_found() -> None:
+def test_a_second_invalid_reply_is_an_error_that_names_path_and_value() -> None:
     judge = agent({"verdict": "no"}, {"verdict": "never"})
     with pytest.raises(ModelFailed, match=r'two tries.*at verdict: "never" is not one of'):
         judge.chat_structured("?", SCHEMA)
@@ -135,13 +135,13 @@ def test_tools_may_be_called_on_the_way() -> None:
 
 
 @pytest.mark.parametrize("schema", [{"type": "nothing"}, object()], ids=["no schema", "no type"])
-def test_a_schema_that_is_none_is_told_before_the_model_is_asked(schema: Any) -> None:
+def test_an_invalid_schema_is_reported_before_the_model_is_called(schema: Any) -> None:
     with pytest.raises(GraphInvalid, match="schema"):
         agent().chat_structured("?", schema)
 
 
 @pytest.mark.parametrize("method", [Agent.chat_structured, Agent.achat_structured])
-def test_a_type_checker_knows_the_value_of_a_type(method: Callable[..., Any]) -> None:
+def test_a_type_checker_infers_the_structured_type(method: Callable[..., Any]) -> None:
     of_type, of_schema = (each.__annotations__ for each in get_overloads(method))
     assert (of_type["schema"], of_type["return"]) == ("type[T]", "T")
     assert (of_schema["schema"], of_schema["return"]) == ("Any", "Any")

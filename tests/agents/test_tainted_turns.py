@@ -115,7 +115,7 @@ def test_turns_that_are_forgotten_taint_nothing() -> None:
     assert set(taint(runner)) == {"first"}
 
 
-def test_turns_that_were_cut_short_go_on_tainting() -> None:
+def test_shortened_turns_still_taint() -> None:
     def shorten(state: Any, config: Any) -> None:
         agent = config.agents["a"]
         agent.set_turns(agent.turns[-1:])

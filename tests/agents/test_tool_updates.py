@@ -81,7 +81,7 @@ TWO = (
 )
 
 
-def test_its_updates_are_records_of_the_node_that_name_it_before_the_nodes_own(store: Checkpointer) -> None:
+def test_updates_of_a_tool_come_before_the_nodes_own_and_name_the_tool(store: Checkpointer) -> None:
     runner = flow(store, *TWO)
     result = runner.invoke(thread_id="t")
     assert (list(result["notes"]), result["score"]) == (["first", "second", "the node's"], 2)
@@ -107,11 +107,11 @@ def test_the_lens_names_the_tool(store: Checkpointer) -> None:
     assert lines.count("notes  append") == 1
 
 
-def test_it_works_without_a_store() -> None:
+def test_tools_can_update_the_state_without_a_store() -> None:
     assert list(flow(None, *TWO).invoke()["notes"]) == ["first", "second", "the node's"]
 
 
-def test_what_it_writes_is_tainted_with_its_result_unless_it_is_trusted(store: Checkpointer) -> None:
+def test_updates_of_an_untrusted_tool_are_tainted(store: Checkpointer) -> None:
     flow(store, *TWO).invoke(thread_id="t")
     point = store.checkpoint("t", 1)
     assert point
@@ -131,7 +131,7 @@ def test_what_it_writes_is_tainted_with_its_result_unless_it_is_trusted(store: C
         ("goal", r"'goal' is an input of the run"),
     ],
 )
-def test_outside_the_nodes_writes_it_fails_the_node_for_good(
+def test_an_update_outside_the_nodes_writes_fails_the_node_without_retry(
     store: Checkpointer, channel: str, words: str
 ) -> None:
     runner = flow(store, *[save(key=channel, value="x"), "done"] * 3, retry=RetryPolicy(3, wait=0))
@@ -142,7 +142,7 @@ def test_outside_the_nodes_writes_it_fails_the_node_for_good(
 
 
 @pytest.mark.parametrize("value", [3, {"a": 1}])
-def test_a_value_that_does_not_fit_is_told_to_the_model(store: Checkpointer, value: Any) -> None:
+def test_a_value_that_does_not_fit_is_reported_to_the_model(store: Checkpointer, value: Any) -> None:
     runner = flow(store, save(key="notes", value=value), save(key="notes", value="text"), "done")
     assert list(runner.invoke(thread_id="t")["notes"]) == ["text", "the node's"]
     point = store.checkpoint("t", 1)
@@ -150,12 +150,12 @@ def test_a_value_that_does_not_fit_is_told_to_the_model(store: Checkpointer, val
     assert "channel 'notes'" in str(point.calls[0].error)
 
 
-def test_what_the_reducer_refuses_is_told_to_the_model(store: Checkpointer) -> None:
+def test_an_update_that_the_reducer_refuses_is_reported_to_the_model(store: Checkpointer) -> None:
     runner = flow(store, save(key="score", value="many"), save(key="score", value=1), "done")
     assert runner.invoke(thread_id="t")["score"] == 1
 
 
-def test_a_call_that_fails_has_updated_nothing(store: Checkpointer) -> None:
+def test_a_failed_call_updates_nothing(store: Checkpointer) -> None:
     def half(config: ToolConfig) -> str:
         config.update({"notes": "half"})
         raise ValueError("broken")
@@ -183,7 +183,7 @@ def test_an_attempt_that_fails_drops_what_its_tools_updated(store: Checkpointer)
     assert runner.verify("t", strict=True).ok
 
 
-def test_with_an_approval_it_updates_once_after_the_answer(store: Checkpointer) -> None:
+def test_an_approved_tool_updates_the_state_once(store: Checkpointer) -> None:
     ran: list[str] = []
 
     def note(text: str, config: ToolConfig) -> str:
@@ -212,7 +212,7 @@ def test_a_rejected_call_updates_nothing(store: Checkpointer) -> None:
     assert list(runner.invoke(thread_id="t")["notes"]) == ["the node's"]
 
 
-def test_in_branches_the_record_names_branch_and_tool(store: Checkpointer) -> None:
+def test_in_a_branch_the_record_names_branch_and_tool(store: Checkpointer) -> None:
     def make(state: Any, config: NodeConfig) -> dict[str, Any]:
         bot = Agent(
             "b",
@@ -233,7 +233,7 @@ def test_in_branches_the_record_names_branch_and_tool(store: Checkpointer) -> No
     assert runner.verify("t", strict=True).ok
 
 
-def test_it_reads_the_context_and_the_state_of_the_node(store: Checkpointer) -> None:
+def test_a_tool_reads_the_context_and_state_of_its_node(store: Checkpointer) -> None:
     def look(config: ToolConfig) -> str:
         """Look."""
         assert config.state is not None
@@ -246,7 +246,7 @@ def test_it_reads_the_context_and_the_state_of_the_node(store: Checkpointer) -> 
     assert point.calls[0].result == "acme: started"
 
 
-def test_the_model_is_not_told_of_the_parameter() -> None:
+def test_the_schema_for_the_model_leaves_out_the_state_parameter() -> None:
     assert set(Tool(save_to_memory).parameters["properties"]) == {"key", "value"}
     assert Tool(save_to_memory).parameters["required"] == ["key", "value"]
 
@@ -258,7 +258,7 @@ def test_outside_a_graph_there_is_nothing_to_update() -> None:
     assert "outside a graph" in str(agent.turns)
 
 
-def test_once_its_call_has_ended_it_updates_nothing(store: Checkpointer) -> None:
+def test_a_tool_can_not_update_after_its_call_has_ended(store: Checkpointer) -> None:
     left: list[ToolConfig] = []
 
     def leave(config: ToolConfig) -> str:

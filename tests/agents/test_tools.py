@@ -81,7 +81,7 @@ class TestSchema:
         ],
         ids=["Literal", "Optional", "list", "dict", "bool"],
     )
-    def test_a_type_admits_its_values_alone(self, kind: Any, good: Any, bad: Any) -> None:
+    def test_a_type_accepts_only_its_values(self, kind: Any, good: Any, bad: Any) -> None:
         def take(value: Any) -> str:
             return repr(value)
 
@@ -91,7 +91,7 @@ class TestSchema:
         with pytest.raises(ValueError, match="value"):
             tool.read(json.dumps({"value": bad}))
 
-    async def test_dataclasses_and_models_arrive_as_themselves(self) -> None:
+    async def test_dataclasses_and_models_are_passed_as_instances(self) -> None:
         @dataclass
         class Place:
             city: str
@@ -197,7 +197,7 @@ class TestOverHttp:
         ],
         ids=["unknown tool", "no JSON", "wrong type", "unknown name", "no object", "the tool raises"],
     )
-    def test_what_goes_wrong_is_told_to_the_model(
+    def test_errors_are_reported_to_the_model(
         self, make_agent: MakeAgent, server: OpenAIServer, call: Call, error: str
     ) -> None:
         server.plan(Say((), calls=(call,)), Say(("Sorry.",)))
@@ -251,7 +251,7 @@ def test_a_huge_result_is_cut_with_a_note() -> None:
     assert len(event.result or "") < 200
 
 
-def test_what_is_no_json_is_an_error_of_the_tool() -> None:
+def test_a_result_that_is_not_json_is_an_error_of_the_tool() -> None:
     def thing() -> object:
         """Give something strange."""
         return object()
@@ -281,7 +281,7 @@ def test_a_call_that_never_ran_taints_nothing() -> None:
     assert node.activity.tainted_by == []
 
 
-def test_a_tool_that_takes_too_long_is_told_so() -> None:
+def test_a_timeout_of_a_tool_is_reported_to_the_model() -> None:
     async def forever() -> str:
         """Wait."""
         await asyncio.Event().wait()
@@ -297,7 +297,7 @@ def test_a_tool_that_takes_too_long_is_told_so() -> None:
     assert "longer than 0.01 s" in prompts[-1]
 
 
-def test_a_stream_holds_all_that_was_said_and_chat_the_answer() -> None:
+def test_a_stream_has_all_text_and_chat_returns_the_answer() -> None:
     script = [["Looking. ", ToolCall("weather", {"city": "A"})], "Sunny."]
     assert (
         "".join(Agent("a", ScriptedModel(script, pace=0), tools=[weather]).stream("?")) == "Looking. Sunny."
@@ -328,7 +328,7 @@ class TestApprovalOutsideAGraph:
         with pytest.raises(UsageError, match="no one to ask outside a graph"):
             self.agent().chat("go")
 
-    def test_it_sees_the_exact_call(self) -> None:
+    def test_the_approver_sees_the_exact_call(self) -> None:
         seen = []
         self.agent(approver=lambda request: seen.append(request) or True).chat("go")
         assert [(one.tool.name, one.arguments) for one in seen] == [("weather", {"city": "A", "days": 1})]
@@ -355,11 +355,11 @@ class TestApprovalOutsideAGraph:
     def test_answers(self, answer: Any, message: str) -> None:
         assert self.result_of_call(answer) == message
 
-    def test_arguments_that_do_not_fit_are_no_answer(self) -> None:
+    def test_edited_arguments_that_do_not_fit_are_refused(self) -> None:
         with pytest.raises(UsageError, match="can't be taken"):
             self.agent(approver=lambda _: {"choice": "edit", "args": {"town": "B"}}).chat("go")
 
-    def test_a_function_of_the_arguments_says_when(self) -> None:
+    def test_a_function_of_the_arguments_decides_whether_to_ask(self) -> None:
         asked = []
 
         def reply(messages: Any) -> Any:
@@ -375,7 +375,7 @@ class TestApprovalOutsideAGraph:
         assert asked == [{"city": "B", "days": 1}]
 
 
-def test_calls_that_come_without_an_id_are_told_apart() -> None:
+def test_calls_without_an_id_get_different_ids() -> None:
     prompts: list[Any] = []
     calls = [[ToolCall("weather", {"city": city}) for city in ("Graz", "Linz")], "Sunny."]
 

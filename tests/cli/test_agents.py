@@ -26,7 +26,7 @@ def test_agents_are_listed_with_their_use(app: App, thread: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_setting_is_changed_and_taken_back(app: App, thread: str) -> None:
+def test_a_setting_is_changed_and_reset(app: App, thread: str) -> None:
     given = ("writer.model=openai/x", "writer.temperature=0")
     (agent,) = app.expect(0, "agents", thread, *given, "--note", "try", "--json").document["agents"]
     assert (agent["model"], agent["temperature"]) == ("openai/x", 0)
@@ -54,13 +54,13 @@ def test_a_fork_takes_another_model(app: App, thread: str) -> None:
         ("writer.colour=red", "no setting 'colour'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(app: App, thread: str, word: str, problem: str) -> None:
+def test_invalid_settings_are_refused(app: App, thread: str, word: str, problem: str) -> None:
     assert problem in app.expect(2, "agents", thread, word).err
     assert problem in app.expect(2, "fork", thread, "f", "--agent", word).err
 
 
 @pytest.mark.slow
-def test_one_agent_is_shown_whole_and_says_where_its_turns_are(app: App, thread: str) -> None:
+def test_one_agent_is_shown_in_full_with_the_place_of_its_turns(app: App, thread: str) -> None:
     said = app.expect(0, "agents", thread, "--turns", "writer").out
     assert "model        scripted/scripted" in said
     assert "in this process alone" in said
@@ -71,7 +71,7 @@ def test_one_agent_is_shown_whole_and_says_where_its_turns_are(app: App, thread:
 
 
 @pytest.mark.slow
-def test_what_a_model_lacks_is_told_with_the_change(
+def test_changing_a_model_warns_about_what_it_lacks(
     app: App, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -98,7 +98,7 @@ graph = (
 
 
 @pytest.mark.slow
-def test_looking_back_at_a_step_tells_its_calls_of_tools(app: App, tmp_path: Path) -> None:
+def test_show_lists_the_tool_calls_of_a_step(app: App, tmp_path: Path) -> None:
     file = tmp_path / "tools.py"
     file.write_text(TOOLS)
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
@@ -126,7 +126,7 @@ graph = sequential_workflow([Agent("clerk", "openai/test", api_base="{base}", ap
 
 
 @pytest.mark.slow
-def test_the_cost_of_a_model_without_a_price_is_unknown_and_never_nothing(app: App, tmp_path: Path) -> None:
+def test_the_cost_of_a_model_without_a_price_is_unknown_not_zero(app: App, tmp_path: Path) -> None:
     file = tmp_path / "unpriced.py"
     with openai_server() as server:
         file.write_text(UNPRICED.format(base=server.api_base))

@@ -26,9 +26,7 @@ def test_a_thread_is_checked_against_lines_kept_elsewhere(review: App, tmp_path:
     assert [(one["kind"], one["field"]) for one in found] == [("anchor", "checkpoint_hash")]
 
 
-def test_a_thread_inside_that_was_written_anew_is_found_by_a_line_of_its_own(
-    app: App, tmp_path: Path
-) -> None:
+def test_the_anchor_of_a_subgraph_thread_detects_that_it_was_rewritten(app: App, tmp_path: Path) -> None:
     """No hash of a thread covers the log of a thread inside it, so that has an anchor of its own."""
     for name in ("kept.db", "anew.db"):
         with closing(SQLiteCheckpointer(tmp_path / name, "none")) as store:
@@ -79,7 +77,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_progress_bar_is_drawn_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "_BAR_AFTER", 0)
     for screen, as_json, drawn in (
         (Screen(), False, True),
@@ -93,7 +91,7 @@ def test_a_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> 
         assert ("verifying" in screen.getvalue() and "100%" in screen.getvalue()) is drawn
 
 
-def test_quick_work_draws_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_work_draws_no_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     monkeypatch.setattr(output, "own_err", lambda: screen)
     with progress("verifying", as_json=False) as far:

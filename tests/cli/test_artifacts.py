@@ -42,7 +42,9 @@ def test_they_are_listed_and_read(ran: App) -> None:
     assert [(row["step"], row["size"]) for row in document["artifacts"]] == [(1, 14), (1, 2), (2, 14), (2, 2)]
 
 
-def test_one_is_saved_for_its_owner_alone_and_never_over_another_file(ran: App, tmp_path: Path) -> None:
+def test_an_artifact_is_saved_for_its_owner_only_and_never_overwrites_a_file(
+    ran: App, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     ran.expect(0, "artifacts", "t", "dot.png", "--save", str(folder))
@@ -64,7 +66,9 @@ def test_one_is_saved_for_its_owner_alone_and_never_over_another_file(ran: App, 
         (("t", "--save", "x"), "--save saves one artifact"),
     ],
 )
-def test_what_can_not_be_is_told(ran: App, given: tuple[str, ...], words: str) -> None:
+def test_an_impossible_request_for_an_artifact_is_explained(
+    ran: App, given: tuple[str, ...], words: str
+) -> None:
     assert words in ran.expect(2, "artifacts", *given).err
 
 

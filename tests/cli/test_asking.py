@@ -34,20 +34,20 @@ def test_a_graph_inside_is_named_with_what_it_asks_about(app: App) -> None:
 
 
 @pytest.mark.parametrize("request_of", ["order", "toolcalls", "desk"])
-def test_show_tells_it_like_the_run_that_stopped(app: App, request_of: str) -> None:
+def test_show_prints_the_request_like_the_run_that_stopped(app: App, request_of: str) -> None:
     output = app.expect(3, "run", request_of, "--headless", "--thread", "t").out
     asked = output[output.index("  request ") :]
     assert asked in app.expect(0, "show", "t").out
 
 
-def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_says_how_to_fix_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     run = ("run", "review", "--headless", "--input", "task=x", "--model", "anthropic/claude-sonnet-4-5")
     assert "  | set ANTHROPIC_API_KEY in the environment" in app.expect(1, *run).out
 
 
 @pytest.mark.slow
-def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Path) -> None:
+def test_each_of_several_requests_is_answered_by_its_id(app: App, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
     output = app.expect(3, "run", str(tmp_path / "mapped.py"), "--headless", "--thread", "m").out
     assert "Keep ants?" in output
@@ -79,7 +79,7 @@ runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=gate)
 """
 
 
-def test_what_is_decided_about_is_told_beside_what_is_handed_over(app: App, tmp_path: Path) -> None:
+def test_the_subject_is_printed_beside_the_payload(app: App, tmp_path: Path) -> None:
     path = tmp_path / "gated.py"
     path.write_text(GATED.replace("VISIBILITY", "public"))
     output = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
@@ -87,7 +87,7 @@ def test_what_is_decided_about_is_told_beside_what_is_handed_over(app: App, tmp_
     assert "  about draft:\n  | first\n  | second\n" in output
 
 
-def test_a_private_channel_that_is_decided_about_is_only_named(app: App, tmp_path: Path) -> None:
+def test_a_private_subject_is_only_named(app: App, tmp_path: Path) -> None:
     path = tmp_path / "gated.py"
     path.write_text(GATED.replace("VISIBILITY", "private"))
     output = app.expect(3, "run", str(path), "--headless", "--thread", "t").out

@@ -12,7 +12,7 @@ pytestmark = spec("11")
 
 
 @pytest.mark.slow
-def test_a_claim_outlives_its_command_and_refuses_others_until_it_is_given_back(review: App) -> None:
+def test_a_claim_outlives_its_command_until_it_is_released(review: App) -> None:
     claimed = review.expect(0, "claim", "r", "--for", "2h", "--as", "ann", "--json").document
     (there,) = claimed["attending"]
     assert (there["actor"], there["claims"], claimed["request"]) == ("ann", True, pending(review, "r"))
@@ -26,7 +26,7 @@ def test_a_claim_outlives_its_command_and_refuses_others_until_it_is_given_back(
     review.expect(0, "approve", "r", "--as", "bob")
 
 
-def test_it_lasts_the_minutes_of_the_setting(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_lasts_as_long_as_the_setting_says(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_CLAIM_MINUTES", "45")
     assert "you have claimed it until " in review.expect(0, "claim", "r", "--as", "ann").out
     assert "for 45 min still" in review.expect(4, "claim", "r", "--as", "bob").err
@@ -36,7 +36,7 @@ def test_it_lasts_the_minutes_of_the_setting(review: App, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_it_is_taken_over_by_name_with_or_before_the_answer(review: App) -> None:
+def test_a_claim_is_taken_over_by_name_with_or_before_the_answer(review: App) -> None:
     review.expect(0, "claim", "r", "--as", "ann")
     review.expect(4, "claim", "r", "--as", "bob", "--take-over", "cleo")
     review.expect(0, "claim", "r", "--as", "bob", "--take-over", "ann", "--note", "ann is ill")
@@ -50,7 +50,7 @@ def test_it_is_taken_over_by_name_with_or_before_the_answer(review: App) -> None
     review.expect(0, "verify", "r", "--strict")
 
 
-def test_it_is_handed_over_with_a_note(review: App) -> None:
+def test_a_request_is_handed_over_with_a_note(review: App) -> None:
     result = review.expect(0, "hand-over", "r", "@bob", "--note", "you know them", "--as", "ann")
     assert "handed to bob by ann: “you know them”" in result.out
     document = review.expect(0, "show", "r", "--json").document["standing"]["pending"][0]
@@ -69,5 +69,5 @@ def test_it_is_handed_over_with_a_note(review: App) -> None:
         (("hand-over", "r", " "), "two names"),
     ],
 )
-def test_what_can_not_be_done_is_refused_in_words(review: App, words: tuple[str, ...], says: str) -> None:
+def test_impossible_claims_are_refused_with_a_reason(review: App, words: tuple[str, ...], says: str) -> None:
     assert says in review.expect(2, *words).err

@@ -69,7 +69,7 @@ def test_the_worker_gets_each_comment_with_its_passage_in_the_order_of_the_text(
 
 
 @pytest.mark.slow
-def test_comments_alone_are_words_enough(advised: App) -> None:
+def test_comments_alone_satisfy_a_choice_that_requires_text(advised: App) -> None:
     advised.expect(0, "revise", "a", *COMMENTS[:3])
     log = advised.expect(0, "log", "a").out
     assert "comment 1 whose?  on “It is Monday”" in log
@@ -77,7 +77,7 @@ def test_comments_alone_are_words_enough(advised: App) -> None:
 
 
 @pytest.mark.slow
-def test_a_passage_that_does_not_stand_there_is_refused_before_anything_is_stored(advised: App) -> None:
+def test_a_comment_on_a_missing_passage_is_refused_and_nothing_is_stored(advised: App) -> None:
     refused = advised.expect(2, "revise", "a", "--comment", "no such words", "x").err
     assert "is not in 'latest_draft'" in refused
     assert "answer" not in advised.expect(0, "log", "a", "--json").document["decisions"][-1]["decision"]

@@ -38,7 +38,7 @@ def test_flags_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.origins["reviewer"] == "flag"
 
 
-def test_the_durability_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_durability_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().durability == "decisions"
     monkeypatch.setenv("HITL_TUI_DURABILITY", "steps")
     assert load_settings().durability == "steps"
@@ -61,7 +61,7 @@ def test_another_file_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load_settings().theme == "light"
 
 
-def test_all_problems_are_told_at_once_with_file_line_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_problems_are_reported_at_once_with_file_line_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_config('# mine\nthem = "light"\nreviewer = 3\n\n[stores]\na = 1\n')
     monkeypatch.setenv("HITL_TUI_API_BASE", "localhost:1")
     with pytest.raises(UsageError) as caught:
@@ -133,7 +133,7 @@ def test_keys_are_written_with_dots_or_quotes_and_know_their_lines() -> None:
     assert settings.origins["keys"] == f"{path}:2"
 
 
-def test_what_keys_mean_is_for_the_screen_to_judge_but_they_are_a_table() -> None:
+def test_keys_must_be_a_table_whose_values_the_screen_checks() -> None:
     write_config("[keys]\nno.such = 3\n")
     assert load_settings().keys == {"no.such": 3}
     path = write_config('keys = "n"\n')
@@ -149,7 +149,7 @@ def test_each_value_has_an_origin() -> None:
     assert settings.origins["theme"] == "flag"
 
 
-def test_a_misspelt_variable_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_environment_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_STROE", "memory:")
     with pytest.raises(UsageError) as caught:
         load_settings()
@@ -157,14 +157,16 @@ def test_a_misspelt_variable_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.message == f"HITL_TUI_STROE: there is no such variable; {hint}"
 
 
-def test_themes_stand_beside_the_file_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_themes_are_read_beside_the_configuration_file_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert user_themes() == config_path().parent / "themes"
     monkeypatch.setenv("HITL_TUI_CONFIG", str(tmp_path / "other.toml"))
     assert user_themes() == tmp_path / "themes"
 
 
 @pytest.mark.parametrize("named", ["", "/somewhere/else"])
-def test_folders_are_where_platformdirs_has_them(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_those_of_platformdirs(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(variable, named)
     monkeypatch.delenv("HITL_TUI_CONFIG", raising=False)
@@ -172,7 +174,7 @@ def test_folders_are_where_platformdirs_has_them(named: str, monkeypatch: pytest
     assert data_folder() == platformdirs.user_data_path("hitl-tui", appauthor=False)
 
 
-def test_a_relative_folder_of_the_environment_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_folder_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(variable, "")
     monkeypatch.delenv("HITL_TUI_CONFIG", raising=False)

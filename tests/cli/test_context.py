@@ -42,7 +42,7 @@ def graph(tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_it_reaches_a_prompt_and_is_in_the_log_without_what_is_private(app: App, graph: str) -> None:
+def test_the_context_reaches_prompts_and_the_log_without_private_values(app: App, graph: str) -> None:
     done = app.expect(0, "run", graph, "--headless", "--thread", "t", *GIVEN)
     assert "I know Ann." in done.out
     log = app.expect(0, "log", "t", "--json").out
@@ -58,13 +58,13 @@ def test_a_file_gives_it_as_json(app: App, graph: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_thread_that_is_there_keeps_its_own(app: App, graph: str) -> None:
+def test_an_existing_thread_keeps_its_context(app: App, graph: str) -> None:
     app.expect(0, "run", graph, "--headless", "--thread", "t", *GIVEN)
     done = app.expect(2, "run", graph, "--headless", "--thread", "t", *GIVEN)
     assert "leave --context out" in done.err
 
 
-def test_what_a_prompt_misses_is_told(app: App, graph: str) -> None:
+def test_a_field_that_the_context_lacks_is_reported(app: App, graph: str) -> None:
     done = app.expect(1, "run", graph, "--headless", "--context", "tenant=acme")
     assert "the context has nothing at {context.list.0}" in done.out + done.err
     assert "--context" in app.expect(2, "run", graph, "--headless", "--context", "tenant").err

@@ -54,7 +54,9 @@ def test_json_has_the_text_and_what_it_is_of(twelve: App) -> None:
     ],
 )
 @pytest.mark.slow
-def test_what_is_not_there_is_refused_in_words(twelve: App, words: tuple[str, ...], says: str) -> None:
+def test_copying_something_missing_is_refused_with_a_reason(
+    twelve: App, words: tuple[str, ...], says: str
+) -> None:
     assert says in twelve.expect(2, "copy", *words).err
 
 
@@ -90,14 +92,14 @@ def test_a_terminal_gets_it_on_its_clipboard_by_the_command_and_in_lines(
         assert osc52(terminal) == ["A memo about memos."]
 
 
-def test_a_terminal_without_a_clipboard_is_told_so(twelve: App, without_a_clipboard: None) -> None:
+def test_a_terminal_without_a_clipboard_gets_a_message(twelve: App, without_a_clipboard: None) -> None:
     with Terminal([*APP, "copy", "memo-42", "value"], env={"TERM": "dumb"}) as terminal:
         assert terminal.wait_exit() == 1
         assert osc52(terminal) == []
         assert "no clipboard here" in terminal.text()
 
 
-def test_a_key_of_lines_takes_what_there_is_to_the_machines_clipboard(
+def test_a_key_in_plain_text_mode_copies_to_the_systems_clipboard(
     twelve: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "xclip"

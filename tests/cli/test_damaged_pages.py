@@ -98,7 +98,7 @@ def test_a_page_of_a_damaged_file_shows_what_can_be_read(app: App, stores: Path,
     assert "position can't be read" in text
 
 
-def test_a_log_that_agrees_with_itself_is_shown_so(app: App, stores: Path) -> None:
+def test_a_consistent_log_is_reported_as_consistent(app: App, stores: Path) -> None:
     text = unescape(app.expect(0, "export", "t", "--format", "html", "--store", str(stores / "runs.db")).out)
     assert "✔ The log agrees with itself" in text
     for shown in ALL:

@@ -41,7 +41,7 @@ def left_waiting(directory: Path, on_timeout: str | None, monkeypatch: pytest.Mo
         assert desk.session.cursor.status == "waiting"
 
 
-def test_the_list_of_what_waits_says_when_it_expires(
+def test_the_queue_says_when_each_request_expires(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, None, monkeypatch)
@@ -54,7 +54,7 @@ def test_the_list_of_what_waits_says_when_it_expires(
     assert "  expired" in app.expect(0, "show", "t").out
 
 
-def test_when_a_question_expires_is_told_by_the_clock_of_its_store(
+def test_expiry_is_computed_with_the_clock_of_the_store(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, None, monkeypatch)
@@ -68,7 +68,7 @@ def test_when_a_question_expires_is_told_by_the_clock_of_its_store(
     assert "expires in 7.0 s" in app.expect(0, "show", "t").out
 
 
-def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_the_deadline(
+def test_the_next_process_applies_the_deadline_answer_and_attributes_it_to_the_deadline(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, "approve", monkeypatch)
@@ -99,7 +99,7 @@ def test_a_resumed_run_continues_after_the_deadline_and_every_command_attributes
     assert (document["checkpoint"]["made_by"], document["checkpoint"]["actor"]) == ("deadline", None)
 
 
-def test_a_deadline_without_an_answer_is_written_down_and_going_on_asks_again(
+def test_a_deadline_without_an_answer_is_recorded_and_resuming_asks_again(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, None, monkeypatch)

@@ -75,7 +75,7 @@ def test_an_answer_without_its_step_is_refused(review: App) -> None:
     assert "--step" in review.expect(2, "answer", "r", pending(review, "r"), "approve").err
 
 
-def test_revise_goes_round_again(review: App) -> None:
+def test_revise_runs_another_round(review: App) -> None:
     done = review.expect(3, "revise", "r", "--note", "Name the hill.", "--run")
     assert "Step 4 by write" in done.out
     assert "note" not in review.expect(2, "revise", "r").out
@@ -110,7 +110,7 @@ def other(app: App, tmp_path: Path) -> Callable[..., App]:
 
 
 @pytest.mark.parametrize("recommended", ["accept", None, "stop"])
-def test_approve_gives_the_one_answer_whose_name_means_yes_and_says_so(
+def test_approve_gives_the_only_answer_that_means_yes_and_names_it(
     recommended: str | None, other: Callable[..., App]
 ) -> None:
     done = other("accept", recommended).expect(0, "approve", "o", "--json")
@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[Callable[[App], object], tuple[str, ...]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("why", REFUSED)
-def test_an_answer_that_is_refused_is_not_called_answered(
+def test_a_refused_answer_is_not_reported_as_answered(
     why: str, other: Callable[..., App], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.cli.test_decisions.OTHERS", OTHERS.replace(
@@ -139,7 +139,7 @@ def test_an_answer_that_is_refused_is_not_called_answered(
     assert app.expect(0, "show", "o", "--json").document["state"]["n"] != 7
 
 
-def test_an_edit_that_is_refused_withdraws_nothing_in_words(
+def test_a_refused_edit_does_not_claim_to_withdraw_anything(
     review: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = LocalDriver.preview
@@ -162,7 +162,7 @@ def test_an_edit_that_is_refused_withdraws_nothing_in_words(
 
 
 @pytest.mark.parametrize("recommended", ["ship", "stop", None])
-def test_approve_answers_nothing_where_no_answer_means_yes_and_lists_them(
+def test_approve_without_a_clear_yes_answers_nothing_and_lists_the_choices(
     recommended: str | None, other: Callable[..., App]
 ) -> None:
     app = other("ship", recommended)
@@ -179,14 +179,14 @@ def test_an_answer_that_is_not_allowed_is_wrong_usage(review: App) -> None:
     assert review.expect(0, "show", "r", "--json").document["step"] == 2
 
 
-def test_words_that_are_needed(review: App) -> None:
+def test_a_choice_that_requires_text_is_refused_without_it(review: App) -> None:
     assert (
         "needs a comment"
         in review.expect(2, "answer", "r", pending(review, "r"), "revise", "--step", "2").err
     )
 
 
-def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(review: App) -> None:
+def test_a_stale_answer_is_a_recorded_conflict_that_shows_the_difference(review: App) -> None:
     request = pending(review, "r")
     review.expect(0, "update-state", "r", "draft=Mine")
     done = review.expect(4, "answer", "r", request, "approve", "--step", "2", "--json")
@@ -225,7 +225,7 @@ def test_an_unknown_and_an_answered_request_are_conflicts(review: App) -> None:
 
 
 @pytest.mark.slow
-def test_high_risk_wants_a_yes(app: App, tmp_path: Path) -> None:
+def test_high_risk_requires_yes(app: App, tmp_path: Path) -> None:
     (tmp_path / "risky.py").write_text(RISKY)
     app.expect(3, "run", str(tmp_path / "risky.py"), "--headless", "--thread", "k")
     assert "--yes" in app.expect(2, "approve", "k").err
@@ -233,7 +233,7 @@ def test_high_risk_wants_a_yes(app: App, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_private_values_and_hashes_are_nowhere(app: App, tmp_path: Path) -> None:
+def test_no_output_has_private_values_or_their_hashes(app: App, tmp_path: Path) -> None:
     (tmp_path / "risky.py").write_text(RISKY)
     spec = str(tmp_path / "risky.py")
     said = app.expect(3, "run", spec, "--json", "--thread", "k").out
@@ -404,9 +404,7 @@ def test_a_stale_edit_is_a_conflict_and_shows_the_difference(review: App) -> Non
     assert "+ Mine" in done.err
 
 
-def test_an_edit_that_somebody_is_faster_than_shows_what_they_made_of_it(
-    review: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_that_lost_a_race_shows_the_other_edit(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
     check = change._check
 
     async def slow(driver: Driver, *arguments: Any) -> None:
@@ -423,7 +421,7 @@ def test_an_edit_that_somebody_is_faster_than_shows_what_they_made_of_it(
     assert "+ Theirs" in done["details"]
 
 
-def test_a_decision_on_what_somebody_has_decided_is_a_conflict_and_shows_what_they_made_of_it(
+def test_a_decision_that_came_second_is_a_conflict_and_shows_the_first(
     review: App,
 ) -> None:
     review.expect(0, "approve", "r", "--step", "2", "--as", "ann")
@@ -432,7 +430,7 @@ def test_a_decision_on_what_somebody_has_decided_is_a_conflict_and_shows_what_th
     assert "approved: changed" in done["details"]
 
 
-def test_a_fork_shares_the_log_and_may_begin_with_an_edit(review: App) -> None:
+def test_a_fork_shares_the_log_and_can_start_with_an_edit(review: App) -> None:
     done = review.expect(0, "fork", "r@1", "b", "draft=Other", "--json")
     assert done.document == {"hitl_tui": 1, "kind": "fork", "thread": "b", "parent": "r", "step": 1}
     shown = review.expect(0, "show", "b", "--json").document

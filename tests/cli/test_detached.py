@@ -36,7 +36,7 @@ def micros(moment: str) -> int:
     ],
     ids=["today", "tomorrow, of 23 hours", "already tomorrow there", "whatever day it is here"],
 )
-def test_a_time_of_the_day_is_the_next_one_behind_what_the_store_says_it_is(now: str, begin: str) -> None:
+def test_a_time_of_day_is_the_next_one_after_the_stores_clock(now: str, begin: str) -> None:
     assert begins_at("08:00", None)(micros(now)) == micros(begin)
 
 
@@ -48,16 +48,16 @@ def test_a_time_of_the_day_is_the_next_one_behind_what_the_store_says_it_is(now:
         ("2026-07-01T08:00-05:00", "2026-07-01T08:00-05:00"),
     ],
 )
-def test_a_moment_is_of_this_place_where_it_names_no_other(written: str, begin: str) -> None:
+def test_a_time_without_a_zone_is_local(written: str, begin: str) -> None:
     assert begins_at(written, None)(0) == micros(begin)
 
 
-def test_a_span_is_counted_from_what_the_store_says_it_is() -> None:
+def test_a_span_counts_from_the_stores_clock() -> None:
     assert begins_at(None, "90m")(micros("2026-03-28T08:00+00:00")) == micros("2026-03-28T09:30+00:00")
     assert begins_at(None, None)(0) is None
 
 
 @pytest.mark.parametrize("written", ["25:00", "8", "2026-13-01", "tomorrow"])
-def test_what_is_no_time_is_refused_before_a_store_is_opened(written: str) -> None:
+def test_an_invalid_time_is_refused_before_a_store_is_opened(written: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):
         begins_at(written, None)

@@ -43,7 +43,7 @@ def test_decisions_of_all_threads_newest_first(decided: App) -> None:
 
 
 @pytest.mark.slow
-def test_what_would_take_one_back_does(decided: App) -> None:
+def test_the_commands_offered_to_undo_a_decision_work(decided: App) -> None:
     *_, revised = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document["decisions"]
     ways = {way["way"]: way for way in revised["take_back"]}
     assert set(ways) == {"fork", "edit"}
@@ -58,14 +58,14 @@ def test_what_would_take_one_back_does(decided: App) -> None:
 
 
 @pytest.mark.slow
-def test_a_fork_does_not_tell_its_parents_decisions_again(decided: App) -> None:
+def test_a_fork_does_not_list_its_parents_decisions_again(decided: App) -> None:
     decided.expect(0, "fork", "r@6", "r-b", "--as", "cy")
     rows = decided.expect(0, "log", "--mine", "--as", "ann", "--json").document["decisions"]
     assert [row["thread"] for row in rows] == ["s", "r", "r"]
 
 
 @pytest.mark.slow
-def test_in_words_and_at_the_end_of_show(decided: App) -> None:
+def test_decisions_are_listed_in_words_and_at_the_end_of_show(decided: App) -> None:
     said = decided.expect(0, "log", "--mine", "--as", "ann").out
     assert "r, step 2: you sent back “Is this draft good enough?”" in said
     assert "  then: write, check_approval; asked: “Is this draft good enough?”" in said

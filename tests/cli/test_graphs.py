@@ -12,7 +12,7 @@ __all__ = ["twelve"]
 
 
 @pytest.mark.slow
-def test_those_of_threads_come_first_and_each_is_what_run_takes(twelve: App) -> None:
+def test_graphs_of_threads_come_first_and_run_accepts_each(twelve: App) -> None:
     rows = twelve.expect(0, "graphs", "--json").document["graphs"]
     assert {row["name"] for row in rows[:9]} == {asking.graph for asking in rich_queue.TWELVE}
     assert all(row["origin"].startswith("as thread ") for row in rows[:9])
@@ -22,14 +22,14 @@ def test_those_of_threads_come_first_and_each_is_what_run_takes(twelve: App) -> 
     assert "new" in twelve.expect(0, "threads", "new").out
 
 
-def test_samples_are_there_before_any_store(app: App) -> None:
+def test_samples_are_listed_before_any_store_exists(app: App) -> None:
     rows = app.expect(0, "graphs", "adv", "isor", "--json").document["graphs"]
     assert [(row["name"], row["origin"]) for row in rows] == [("advisor", "a sample")]
     assert "there is no store" in app.expect(2, "graphs", "--store", "none.db").err
 
 
 @pytest.mark.slow
-def test_a_word_looks_for_names_and_files(twelve: App) -> None:
+def test_a_word_filters_by_name_and_file(twelve: App) -> None:
     heading, *rows = twelve.expect(0, "graphs", "webpage").out.splitlines()
     assert heading.split() == ["GRAPH", "KNOWN", "RUN", "TAKES"]
     assert [row.split()[0] for row in rows] == ["webpage", "webpage"]

@@ -70,7 +70,7 @@ def test_a_graph_that_asks_for_input_gets_none(app: App) -> None:
     assert "--input task='Explain gradient descent'" in done.err
 
 
-def test_resume_goes_on_with_the_one_that_waits(review: App) -> None:
+def test_resume_continues_the_waiting_thread(review: App) -> None:
     assert review.expect(3, "resume", "--headless").out.startswith("r: Waiting")
     review.expect(0, "approve", "r")
     assert review.expect(0, "resume", "r", "--json").document["status"] == "completed"
@@ -135,7 +135,7 @@ def test_pausing_what_does_not_run(review: App) -> None:
         ("update-state", "r", "draft=x"),
     ],
 )
-def test_a_thread_that_another_holds_is_a_conflict(
+def test_a_thread_that_another_process_runs_is_a_conflict(
     review: App, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.local._STOP_PATIENCE", 0.1)
@@ -183,7 +183,7 @@ def test_an_unknown_thread_or_step_is_wrong_usage(review: App, arguments: tuple[
 
 
 @pytest.mark.slow
-def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
+def test_breakpoints_stop_a_run_and_resume_continues_it(app: App) -> None:
     stops = ("--break", "increment:count > 1")
     done = app.expect(3, "run", "counter", "--headless", "--input", "limit=4", "--thread", "c", *stops)
     assert "c: Paused at step 2: breakpoint before increment: count > 1.\n" in done.out
@@ -311,7 +311,7 @@ def test_kept_breakpoints_count_without_a_screen_only_where_they_are_asked_for(a
 
 
 @pytest.mark.slow
-def test_a_step_leads_into_a_subgraph_out_of_it_and_to_a_node(app: App, tmp_path: Path) -> None:
+def test_step_into_step_out_and_run_to_a_node(app: App, tmp_path: Path) -> None:
     (tmp_path / "nested.py").write_text(NESTED)
     graph = str(tmp_path / "nested.py")
     app.expect(3, "run", graph, "--headless", "--thread", "t", "--break", "team")
@@ -336,7 +336,7 @@ graph.add_edge(START, "team").add_edge("team", "last").add_edge("last", END)
 """
 
 
-def test_a_breakpoint_that_can_not_be_makes_no_thread(app: App) -> None:
+def test_an_invalid_breakpoint_creates_no_thread(app: App) -> None:
     run = ("run", "counter", "--headless", "--input", "limit=4", "--thread", "c", "--break")
     done = app.expect(2, *run, "incremnt")
     assert "has no node 'incremnt'" in done.err

@@ -16,7 +16,7 @@ def test_a_text_is_found_with_step_node_and_place(review: App) -> None:
     assert review.expect(1, "find", "r", "stands nowhere").out == ""
 
 
-def test_a_condition_is_told_with_the_step_at_which_it_began_to_hold(review: App) -> None:
+def test_a_condition_is_reported_with_the_step_where_it_became_true(review: App) -> None:
     document = review.expect(0, "when", "r", "len(draft) > 0", "--json").document
     assert [moment["step"] for moment in document["moments"]] == [1]
     assert document["moments"][0]["before"] == {"draft": ""}
@@ -37,7 +37,7 @@ def test_a_diff_of_two_forks_has_their_first_difference(review: App) -> None:
     assert review.expect(0, "diff", "r@1", "same", "--json").document["first_difference"] is None
 
 
-def test_a_condition_that_can_not_be_read_is_told_at_its_character(review: App) -> None:
+def test_an_invalid_condition_is_reported_with_its_column(review: App) -> None:
     refused = review.expect(2, "when", "r", "draft = 'x'")
     assert "\n  draft = 'x'\n        ^" in refused.err
     assert "write == to compare" in refused.err

@@ -95,14 +95,14 @@ def test_no_control_character_comes_out(hostile: App, arguments: tuple[str, ...]
     "arguments",
     [("--\x1b[2J\x9b\u202e",), ("show", "--\x1b[2J\x9b"), ("\x1b[2J\x9b",), ("threads", "a", "\x9b2J")],
 )
-def test_what_was_mistyped_is_quoted_harmlessly(app: App, arguments: tuple[str, ...]) -> None:
+def test_mistyped_input_is_quoted_without_control_characters(app: App, arguments: tuple[str, ...]) -> None:
     done = app.expect(2, *arguments)
     assert done.err
     assert not CONTROL.search(done.out + done.err)
 
 
 @pytest.mark.slow
-def test_a_session_in_lines_lets_nothing_through(hostile: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_text_mode_prints_no_control_characters(hostile: App, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = f"w\nl\nt\nv text\nv map\n\x1b[2J\x9b\nd\n2\n{NASTY[:30]!r}\ne other\n\x1b\x9b\n.\nno\no h\nq\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     done = hostile.expect(0, "resume", "h", "--plain")

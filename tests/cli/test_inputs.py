@@ -40,7 +40,7 @@ def graph() -> GraphInfo:
         ("unknown=7", 7),
     ],
 )
-def test_words_become_what_the_channel_is(given: str, value: Any) -> None:
+def test_text_input_is_converted_to_the_channels_type(given: str, value: Any) -> None:
     assert Inputs([given]).for_graph(graph()) == {given.partition("=")[0]: value}
 
 

@@ -23,7 +23,7 @@ def desk(app: App) -> App:
 
 
 @pytest.mark.slow
-def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path) -> None:
+def test_subgraph_threads_are_exported_through_a_pipe_and_verified(desk: App, tmp_path: Path) -> None:
     other = f"files:{tmp_path / 'other'}"
     importing = [*APP, "import", "-", "--thread", "new", "--store", other]
     with subprocess.Popen([*APP, "export", "d"], stdout=subprocess.PIPE, env=os.environ) as exporting:
@@ -39,7 +39,7 @@ def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_file_says_what_is_in_it_and_alone_leaves_them_behind(desk: App, tmp_path: Path) -> None:
+def test_an_export_lists_its_subgraph_threads_and_alone_leaves_them_out(desk: App, tmp_path: Path) -> None:
     whole, alone = tmp_path / "whole.jsonl", tmp_path / "alone.jsonl"
     assert desk.expect(0, "export", "d", str(whole), "--json").document["threads"] == ["d/editor#1"]
     assert (
@@ -53,7 +53,7 @@ def test_a_file_says_what_is_in_it_and_alone_leaves_them_behind(desk: App, tmp_p
     assert desk.expect(1, "verify", "alone", "--json").document["missing"] == ["alone/editor#1"]
 
 
-def test_the_list_counts_what_ran_inside_and_shows_it_when_told_to(desk: App) -> None:
+def test_the_list_counts_subgraph_threads_and_shows_them_on_request(desk: App) -> None:
     desk.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
     names = [line.split("  ")[0] for line in desk.expect(0, "threads").out.splitlines()]
     assert names == ["THREAD", "r", "d (+1 inside)"]
@@ -63,7 +63,7 @@ def test_the_list_counts_what_ran_inside_and_shows_it_when_told_to(desk: App) ->
     assert "d/editor#1  inside d" in desk.expect(0, "threads", "editor").out
 
 
-def test_the_list_as_json_tells_who_ran_for_whom(desk: App) -> None:
+def test_the_json_list_names_the_parent_of_each_subgraph_thread(desk: App) -> None:
     def listed(*arguments: str) -> list[tuple[str, object, object]]:
         found = desk.expect(0, "threads", *arguments, "--json").document["threads"]
         return [(one["thread"], one["owner"], one["inside"]) for one in found]

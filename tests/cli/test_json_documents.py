@@ -121,7 +121,7 @@ def test_events_have_names_of_their_own() -> None:
     )
 
 
-def test_lines_written_together_are_those_written_alone() -> None:
+def test_lines_written_together_equal_those_written_one_by_one() -> None:
     values = [{"text": text} for text in ("plain", "é漢", "a\x7fb", "\ud800")] + [{"n": 1 << 80}]
     for batch in (values[:1] * 2, values):
         together = to_lines(batch)
@@ -131,7 +131,7 @@ def test_lines_written_together_are_those_written_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", Document.__subclasses__(), ids=lambda kind: kind.__name__)
-def test_every_kind_fits_the_schema_whatever_is_in_it(kind: type) -> None:
+def test_every_kind_of_document_fits_the_schema_with_any_content(kind: type) -> None:
     document = example(kind)
     whole = json.loads(to_json(shown(document)))
     check_document(whole)
@@ -161,7 +161,7 @@ def test_no_object_of_the_schema_takes_what_it_does_not_name() -> None:
         ({"pending": [{"id": "q1"}]}, "pending"),
     ],
 )
-def test_a_result_that_is_none_is_refused(app: App, change: dict[str, Any], wrong: str) -> None:
+def test_an_invalid_result_is_refused(app: App, change: dict[str, Any], wrong: str) -> None:
     whole = app.expect(3, "run", "booking", "--json", "--input", "city=Lisbon").document
     assert VALIDATOR.is_valid(whole)
     assert not VALIDATOR.is_valid(whole | change), wrong
@@ -179,7 +179,7 @@ def test_units_are_shown_as_people_and_programs_read_them() -> None:
     assert shown(written, secret=True)["seen"] == "[private]"
 
 
-def test_what_is_private_is_named_and_not_told() -> None:
+def test_private_values_are_named_but_not_shown() -> None:
     update = AppliedUpdate(
         "token", "reduce", "overwrite", "private", "node", PRIVATE, PRIVATE, PRIVATE, changed=True
     )
