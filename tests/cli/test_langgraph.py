@@ -119,7 +119,7 @@ def test_a_graph_is_not_left_to_workers_and_no_store_is_advised_for_it(flow: App
 
 
 @pytest.mark.slow
-def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None:
+def test_threads_of_other_programs_are_listed_and_opened(flow: App, tmp_path: Path) -> None:
     with another_program(tmp_path) as app:
         app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "theirs"}})
     assert "theirs" in flow.expect(0, "threads", *STORE).out
@@ -128,7 +128,9 @@ def test_what_others_ran_is_listed_and_opened(flow: App, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["langgraph:flow.py", "langgraph+sqlite:///theirs.sqlite"])
-def test_what_another_program_has_deleted_waits_no_more(flow: App, tmp_path: Path, store: str) -> None:
+def test_a_thread_that_another_program_deleted_leaves_the_queue(
+    flow: App, tmp_path: Path, store: str
+) -> None:
     with another_program(tmp_path) as app:
         app.invoke({"task": "rivers"}, {"configurable": {"thread_id": "another"}})
         assert len(flow.expect(0, "threads", "--waiting", "--store", store).out.splitlines()) == 3
@@ -169,9 +171,7 @@ def test_what_another_program_answered_or_ran_is_seen_and_no_answer_is_lost_on_i
 
 
 @pytest.mark.slow
-def test_an_edit_where_another_program_has_edited_is_refused_and_that_one_is_shown_as_its(
-    flow: App, tmp_path: Path
-) -> None:
+def test_an_edit_after_another_programs_edit_is_refused_and_shows_that_one(flow: App, tmp_path: Path) -> None:
     with another_program(tmp_path) as app:
         app.update_state(THREAD, {"task": "rivers"}, as_node="write")
     given = ("update-state", "t", "task=seas", "--expected-step", "1")
@@ -261,7 +261,7 @@ def test_an_audit_page_compares_with_the_checkpoints(flow: App, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_a_file_that_was_made_anew_under_its_name_shows_what_is_in_it(flow: App, tmp_path: Path) -> None:
+def test_a_replaced_checkpoint_file_shows_its_own_threads(flow: App, tmp_path: Path) -> None:
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")
     before = flow.expect(0, "show", "t", "--json", *store).document
     for file in tmp_path.glob("theirs.sqlite*"):
@@ -278,9 +278,7 @@ def test_a_file_that_was_made_anew_under_its_name_shows_what_is_in_it(flow: App,
 
 
 @pytest.mark.slow
-def test_a_graph_whose_file_was_made_anew_shows_what_is_in_it_and_keeps_what_was_decided(
-    flow: App, tmp_path: Path
-) -> None:
+def test_a_replaced_checkpoint_file_keeps_the_recorded_decisions(flow: App, tmp_path: Path) -> None:
     flow.expect(0, "answer", "t", request(flow), "fine", "--step", "1", "--run", *STORE)
     flow.expect(0, "show", "t", *STORE)
     with another_program(tmp_path) as app:
@@ -300,7 +298,7 @@ def test_a_graph_whose_file_was_made_anew_shows_what_is_in_it_and_keeps_what_was
 
 
 @pytest.mark.slow
-def test_of_a_file_only_the_thread_that_is_gone_on_with_is_read(flow: App, tmp_path: Path) -> None:
+def test_only_the_resumed_thread_of_a_file_is_read(flow: App, tmp_path: Path) -> None:
     flow.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "u")
     (tmp_path / "flow.py").unlink()
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")
@@ -342,7 +340,7 @@ def advised(text: str, answer: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_a_graph_keeps_in_memory_can_be_answered_by_another_command(app: App, in_memory: Path) -> None:
+def test_a_thread_of_an_in_memory_graph_is_answered_by_another_command(app: App, in_memory: Path) -> None:
     waits = app.expect(3, "run", "flow.py", "--headless", "--input", "task=seas", "--thread", "s")
     assert "keeps its threads in memory; here they are kept in" in waits.err
     app.expect(0, *advised(waits.out, "fine"), "--run")
@@ -453,7 +451,9 @@ def in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("import", "x.jsonl", *STORE), "keeps threads of LangGraph alone"),
     ],
 )
-def test_what_does_not_go_together_is_told(flow: App, arguments: tuple[str, ...], words: str) -> None:
+def test_options_that_exclude_each_other_are_refused(
+    flow: App, arguments: tuple[str, ...], words: str
+) -> None:
     assert words in flow.expect(2, *arguments).err
 
 
@@ -474,16 +474,18 @@ def test_its_picture_is_drawn(flow: App) -> None:
         (("threads", "--server", "http://127.0.0.1:9", "--store", "x.db"), "don't go together"),
     ],
 )
-def test_what_does_not_go_with_a_server_is_told(app: App, arguments: tuple[str, ...], words: str) -> None:
+def test_options_that_a_langgraph_server_does_not_support_are_refused(
+    app: App, arguments: tuple[str, ...], words: str
+) -> None:
     assert words in app.expect(2, *arguments).err
 
 
 @pytest.mark.slow
-def test_a_server_that_is_not_there_is_told(app: App) -> None:
+def test_an_unreachable_langgraph_server_is_reported(app: App) -> None:
     assert "can't be reached" in app.expect(1, "threads", "--server", "http://127.0.0.1:9").err
 
 
-def test_headers_that_can_not_be_read_are_told(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_headers_are_reported(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_SERVER_HEADERS", "Bearer x")
     assert "not a JSON object" in app.expect(2, "threads", "--server", "http://127.0.0.1:9").err
 
@@ -510,7 +512,7 @@ def test_a_subgraph_is_stepped_into_edited_and_left_by_commands(app: App) -> Non
 
 
 @pytest.mark.slow
-def test_what_a_thread_has_used_and_how_two_differ_is_told_as_of_ours(app: App) -> None:
+def test_cost_and_diff_work_as_for_our_own_threads(app: App) -> None:
     given = ("--headless", "--input", 'messages=[["user", "What is a closure?"]]')
     store = ("--store", "langgraph:langgraph/chat")
     app.expect(0, "run", "langgraph/chat", *given, "--thread", "c")

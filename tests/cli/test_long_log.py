@@ -30,7 +30,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_ctrl_c_ends_a_check_and_the_processes_that_it_began(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_check_and_its_processes(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with closing(SQLiteCheckpointer(path, durability="none")) as store:
         graph = StateGraph({"n": Channel(0)}).add_node("count", lambda s, c: {"n": s["n"] + 1})

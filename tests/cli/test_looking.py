@@ -180,7 +180,7 @@ def test_what_a_graph_is_made_of_is_shown_too(app: App) -> None:
     assert {"source": "START", "target": "draft", "label": ""} in inner["inside"]["edges"]
 
 
-def test_a_graph_that_is_none(app: App) -> None:
+def test_a_file_without_a_graph_is_refused(app: App) -> None:
     assert "doesn't name a graph" in app.expect(2, "graph", "no").err
     assert "name one" in app.expect(2, "graph").err
 
@@ -245,7 +245,7 @@ def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     assert "HITL_TUI_REVIEWER" in app.expect(0, "config").out
 
 
-def test_wrong_keys_and_themes_are_told_with_their_place(app: App) -> None:
+def test_wrong_keys_and_themes_are_reported_with_their_place(app: App) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_text('[keys]\n"run.step" = "Z"\n"run.stop" = "z"\n')
     user_themes().mkdir()
@@ -273,7 +273,7 @@ def test_a_broken_setting_is_wrong_usage(app: App, monkeypatch: pytest.MonkeyPat
     assert "HITL_TUI_API_BASE" in done.err
 
 
-def test_doctor_names_a_lease_that_nobody_was_given(app: App, tmp_path: Path) -> None:
+def test_doctor_reports_a_forged_lease(app: App, tmp_path: Path) -> None:
     file = tmp_path / "runs.db"
     url = f"sqlite:///{file}"
     with closing(opened(file)) as store:
@@ -288,7 +288,7 @@ def test_doctor_names_a_lease_that_nobody_was_given(app: App, tmp_path: Path) ->
     assert "thread t: hal on host afar, process 4711 has it for longer than anybody can" in wrong["value"]
 
 
-def test_doctor_tells_whether_keys_are_set_and_never_their_values(
+def test_doctor_says_whether_keys_are_set_but_never_their_values(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
@@ -299,7 +299,7 @@ def test_doctor_tells_whether_keys_are_set_and_never_their_values(
     assert "sk-very-secret" not in done.out + app.expect(0, "doctor").out
 
 
-def test_doctor_finds_a_store_that_is_none(app: App, tmp_path: Path) -> None:
+def test_doctor_reports_a_file_that_is_not_a_store(app: App, tmp_path: Path) -> None:
     (tmp_path / "junk.db").write_text("this is no database" * 100)
     done = app.expect(1, "doctor", "--store", str(tmp_path / "junk.db"))
     assert "WRONG" in done.out
@@ -343,7 +343,7 @@ def test_threads_are_completed_from_the_store_that_was_typed(
     assert done.stdout.splitlines() == ["plain,far"]
 
 
-def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None:
+def test_config_shows_each_of_your_keys_with_its_place(app: App) -> None:
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text('[keys]\n"run.step" = "Z"\n"change.extend" = ""\n')
@@ -354,7 +354,7 @@ def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None
     assert rows["keys"] == {"run.step": "Z", "change.extend": ""}
 
 
-def test_cost_is_told_by_agent_node_and_step(review: App) -> None:
+def test_cost_is_listed_by_agent_node_and_step(review: App) -> None:
     words = review.expect(0, "cost", "r").out
     assert [line.split()[0] for line in words.splitlines() if line] == [
         "By", "agent", "writer", "all", "By", "node", "write", "check_approval", "By", "step", "1", "2",
@@ -369,7 +369,7 @@ def test_cost_is_told_by_agent_node_and_step(review: App) -> None:
     review.expect(2, "cost", "nobody")
 
 
-def test_a_graph_with_the_way_that_a_thread_took(review: App) -> None:
+def test_a_graph_shows_the_path_that_a_thread_took(review: App) -> None:
     text = review.expect(0, "graph", "review", "--thread", "r").out
     assert review.expect(0, "graph", "--thread", "r").out == text
     assert "write  ran 1 time" in text

@@ -51,7 +51,7 @@ def test_help_lists_every_command(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_where_the_table_says_and_says_the_same(name: str) -> None:
+def test_every_command_is_where_the_table_says_with_the_same_summary(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     assert command.name == name
@@ -63,7 +63,7 @@ EXAMPLES = [shlex.split(one) for name in COMMANDS for one in main.examples(name)
 
 
 @pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
-def test_an_example_has_only_options_that_there_are(words: list[str]) -> None:
+def test_examples_use_only_existing_options(words: list[str]) -> None:
     at = words.index("hitl-tui")
     command = cli.get_command(click.Context(cli), words[at + 1])
     assert command is not None
@@ -88,7 +88,7 @@ def test_a_misspelt_command_gets_a_hint() -> None:
     assert "No such command 'demmo'; did you mean 'demo'?" in result.stderr
 
 
-def test_a_store_named_before_a_command_is_told_its_place() -> None:
+def test_a_store_option_before_the_command_gets_a_hint() -> None:
     result = call("--store", "a b.db", "threads")
     assert result.returncode == 2
     assert "hitl-tui threads --store 'a b.db'" in result.stderr
@@ -112,7 +112,7 @@ def test_exit_codes(error: BaseException, code: int, monkeypatch: pytest.MonkeyP
     assert raising(error) == code
 
 
-def test_an_error_says_what_and_how_to_mend_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_says_what_is_wrong_and_how_to_fix_it(capsys: pytest.CaptureFixture[str]) -> None:
     error = CodeFailed("graph.py: KeyError: 'x'", "define x")
     error.details = "Traceback\n  line 3"
     assert raising(error) == 2

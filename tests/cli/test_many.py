@@ -33,7 +33,7 @@ ALL = {asking.thread for asking in rich_queue.TWELVE}
 
 
 @pytest.mark.slow
-def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(twelve: App) -> None:
+def test_a_dry_run_lists_what_it_would_decide_and_why_not_the_rest(twelve: App) -> None:
     output = twelve.expect(3, "decide", "--filter", "", "--answer", "approve", "--dry-run").out
     assert re.search(
         "^blog-joins +Approve this draft\\? \\(advisor: approved\\) +approve", output, re.MULTILINE
@@ -44,7 +44,7 @@ def test_it_lists_what_it_would_decide_and_why_not_the_rest_and_changes_nothing(
 
 
 @pytest.mark.slow
-def test_it_decides_only_after_a_yes(twelve: App) -> None:
+def test_many_requests_are_decided_only_after_yes(twelve: App) -> None:
     refused = twelve.expect(2, "decide", "--filter", "graph:advisor", "--answer", "approve")
     assert "nothing was decided" in refused.err
     assert waiting(twelve) == ALL

@@ -60,7 +60,7 @@ def test_a_start_names_the_schema_of_this_installation(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("there", ["mine.toml", "mine.py"])
-def test_nothing_is_overwritten_and_nothing_left_behind(folder: Path, there: str) -> None:
+def test_new_overwrites_nothing_and_leaves_no_partial_file(folder: Path, there: str) -> None:
     (folder / there).write_text("precious")
     with pytest.raises(UsageError, match=f"there is a file {there} already"):
         write_start("counter", Path("mine.toml"))

@@ -93,7 +93,9 @@ COMMANDS: dict[str, tuple[Callable[[App], bytes], str, Sequence[str]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_whatever_a_file_is_a_command_ends_with_words(command: str, review: App, tmp_path: Path) -> None:
+def test_any_file_gives_an_error_message_instead_of_a_traceback(
+    command: str, review: App, tmp_path: Path
+) -> None:
     good, suffix, arguments = COMMANDS[command]
     request = pending(review)
     found: list[str] = []
@@ -108,7 +110,7 @@ def test_whatever_a_file_is_a_command_ends_with_words(command: str, review: App,
 
 
 @pytest.mark.slow
-def test_whatever_the_settings_are_a_command_ends_with_words(
+def test_any_settings_give_an_error_message_instead_of_a_traceback(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
@@ -120,7 +122,7 @@ def test_whatever_the_settings_are_a_command_ends_with_words(
 
 
 @pytest.mark.slow
-def test_whatever_a_theme_or_a_tape_is_it_is_read_or_refused(review: App, tmp_path: Path) -> None:
+def test_any_theme_or_recording_is_read_or_refused(review: App, tmp_path: Path) -> None:
     themes, tapes = tmp_path / "themes", tmp_path / "tapes"
     for folder in (themes, tapes):
         folder.mkdir()

@@ -92,7 +92,7 @@ graph = graph.compile(checkpointer=MemoryCheckpointer())
 
 
 @pytest.mark.slow
-def test_neither_a_name_nor_a_value_steers_who_reads_what_is_exported(app: App, tmp_path: Path) -> None:
+def test_names_and_values_in_an_export_are_escaped(app: App, tmp_path: Path) -> None:
     name, graph = f"thread{STEERS}</title>", tmp_path / "named.py"
     graph.write_text(NAMED)
     app.expect(0, "run", str(graph), "--headless", "--thread", name)
@@ -109,7 +109,7 @@ def test_neither_a_name_nor_a_value_steers_who_reads_what_is_exported(app: App, 
 
 
 @pytest.mark.slow
-def test_markdown_has_no_markup_of_anybody_else(hostile: App) -> None:
+def test_markdown_from_values_is_escaped(hostile: App) -> None:
     text = hostile.expect(0, "export", "h", "--format", "markdown").out
     tokens = MarkdownIt("commonmark").parse(text)
     inline = [child for token in tokens for child in token.children or ()]
@@ -122,7 +122,7 @@ def test_markdown_has_no_markup_of_anybody_else(hostile: App) -> None:
 
 @pytest.mark.parametrize("form", ["html", "markdown"])
 @pytest.mark.slow
-def test_private_values_and_hashes_that_tell_of_them_are_in_no_page(hostile: App, form: str) -> None:
+def test_pages_have_no_private_values_or_their_hashes(hostile: App, form: str) -> None:
     text = hostile.expect(0, "export", "h", "--format", form).out
     assert SECRET not in text
     assert "sha256:" not in text
@@ -131,7 +131,7 @@ def test_private_values_and_hashes_that_tell_of_them_are_in_no_page(hostile: App
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "markdown"])
-def test_who_decided_what_when_and_why_is_in_a_page(app: App, form: str) -> None:
+def test_a_page_says_who_decided_what_when_and_why(app: App, form: str) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
     app.expect(0, "revise", "a", "--note", "shorter, please", "--reviewer", "ann")
     text = app.expect(0, "export", "a", "--format", form).out
@@ -141,7 +141,7 @@ def test_who_decided_what_when_and_why_is_in_a_page(app: App, form: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "markdown"])
-def test_the_graph_every_step_and_what_it_changed_are_in_a_page(app: App, form: str) -> None:
+def test_a_page_has_the_graph_and_the_changes_of_every_step(app: App, form: str) -> None:
     app.expect(3, "run", "advisor", "--headless", "--thread", "a", "--input", "task=Hills")
     app.expect(3, "revise", "a", "--note", "shorter, please", "--run")
     text = app.expect(0, "export", "a", "--format", form).out

@@ -60,7 +60,7 @@ def sources(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("kind", range(4), ids=["os:system", "a file", "a graph file", "a module"])
-def test_no_look_runs_what_a_store_names(
+def test_no_read_only_command_runs_code_named_in_a_store(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,7 +98,7 @@ NOTHING_BUILT = (("pause", "t"), ("cancel", "t"))
 
 @pytest.mark.parametrize("kind", range(4), ids=["os:system", "a file", "a graph file", "a module"])
 @pytest.mark.slow
-def test_no_command_runs_what_a_store_names_unless_told_to(
+def test_no_command_runs_code_named_in_a_store_without_consent(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -115,7 +115,7 @@ def test_no_command_runs_what_a_store_names_unless_told_to(
 
 
 @pytest.mark.parametrize("arguments", [RUNS[0], RUNS[1], RUNS[4], RUNS[10], RUNS[11]], ids=" ".join)
-def test_a_refusal_names_the_way_to_trust_it(app: App, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_refusal_says_how_to_trust_the_code(app: App, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     file = planted(tmp_path, {"graph": str(tmp_path / "evil.py"), "options": {"api_base": "http://evil"}})
     sources(tmp_path)
     stderr = app.expect(2, *arguments, "--store", str(file)).err
@@ -126,7 +126,7 @@ def test_a_refusal_names_the_way_to_trust_it(app: App, tmp_path: Path, arguments
 
 
 @pytest.mark.slow
-def test_what_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path: Path) -> None:
+def test_a_source_that_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path: Path) -> None:
     file = planted(tmp_path, sources(tmp_path)[0])
     stderr = app.expect(2, "update-state", "t", "text=x", "--trust", "--store", str(file)).err
     assert "isn't declared to build a graph" in stderr
@@ -158,7 +158,7 @@ def sent(app: App, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_with_trust_it_runs_and_is_trusted_from_then_on(app: App, tmp_path: Path) -> None:
+def test_trusted_code_runs_and_stays_trusted(app: App, tmp_path: Path) -> None:
     store = sent(app, tmp_path)
     app.expect(2, "fork", "t", "u", *store)
     assert not (tmp_path / "BUILT").exists()
@@ -169,7 +169,7 @@ def test_with_trust_it_runs_and_is_trusted_from_then_on(app: App, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_file_of_ones_own_is_edited_and_resumed_without_a_question(app: App, tmp_path: Path) -> None:
+def test_your_own_file_is_edited_and_resumed_without_asking(app: App, tmp_path: Path) -> None:
     file = tmp_path / "flow.py"
     file.write_text(GRAPH)
     store = ["--store", str(tmp_path / "own.db")]
@@ -202,7 +202,7 @@ def test_a_file_that_others_may_write_is_asked_about_again_when_it_changed(app: 
 
 
 @pytest.mark.slow
-def test_a_store_that_was_copied_is_another_one(app: App, tmp_path: Path) -> None:
+def test_a_copied_store_is_another_store(app: App, tmp_path: Path) -> None:
     store = sent(app, tmp_path)
     app.expect(0, "fork", "t", "u", "--trust", *store)
     shutil.copy(tmp_path / "sent.db", tmp_path / "copy.db")
@@ -217,7 +217,7 @@ def test_naming_the_graph_is_trust(app: App, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_deadline_that_passed_builds_nothing_that_is_not_trusted(
+def test_a_passed_deadline_does_not_build_untrusted_code(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_waiting(tmp_path, "approve", monkeypatch)
@@ -234,7 +234,7 @@ def test_a_deadline_that_passed_builds_nothing_that_is_not_trusted(
     assert "approved" in app.expect(0, "show", "t").out
 
 
-def test_an_import_brings_no_word_of_what_to_run(app: App, tmp_path: Path) -> None:
+def test_an_imported_thread_names_no_code_to_run(app: App, tmp_path: Path) -> None:
     file = planted(tmp_path, sources(tmp_path)[1])
     store = ["--store", str(file)]
     app.expect(0, "export", "t", str(tmp_path / "t.jsonl"), "--private", *store)
@@ -246,7 +246,7 @@ def test_an_import_brings_no_word_of_what_to_run(app: App, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("reducer", ["evil:fold", 'by_type({"a":"evil:fold"})'])
-def test_no_look_imports_a_reducer_that_a_record_names(
+def test_no_read_only_command_imports_a_reducer_named_in_a_record(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reducer: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -39,7 +39,7 @@ def rows(app: App, code: int, *words: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_dry_run_says_what_each_rule_would_answer_and_why_the_rest_is_left(
+def test_a_policy_dry_run_says_what_each_rule_would_answer_and_why_not_the_rest(
     twelve: App, tmp_path: Path
 ) -> None:
     plans = rows(twelve, 3, "--policy", policy(tmp_path), "--dry-run")
@@ -55,7 +55,7 @@ def test_a_dry_run_says_what_each_rule_would_answer_and_why_the_rest_is_left(
 
 
 @pytest.mark.slow
-def test_then_for_good_and_the_ledger_names_policy_rule_and_hash(twelve: App, tmp_path: Path) -> None:
+def test_a_policy_decides_and_the_ledger_names_policy_rule_and_hash(twelve: App, tmp_path: Path) -> None:
     file = policy(tmp_path)
     done = rows(twelve, 3, "--policy", file, "--yes", "--as", "ann")
     rules = read_policy(Path(file))
@@ -120,7 +120,7 @@ def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
 
 
 @pytest.mark.slow
-def test_a_fact_goes_before_a_channel_of_its_name(twelve: App, tmp_path: Path) -> None:
+def test_a_fact_takes_precedence_over_a_channel_of_that_name(twelve: App, tmp_path: Path) -> None:
     when = "state.latest_draft == latest_draft and len(title) > 0 and votes == []"
     rule = f"[[rule]]\nwhen = \"{when}\"\nanswer = 'accept'\n"
     plans = rows(twelve, 3, "--policy", policy(tmp_path, rule), "--dry-run")
@@ -154,7 +154,9 @@ def test_a_file_that_can_not_be_read_names_its_places(tmp_path: Path, text: str,
 
 
 @pytest.mark.slow
-def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: App, tmp_path: Path) -> None:
+def test_a_rule_that_can_not_be_evaluated_answers_nothing_and_stops_later_rules(
+    twelve: App, tmp_path: Path
+) -> None:
     broken = "[[rule]]\nwhen = 'title > 3'\nanswer = 'revise'\n"
     plans = rows(twelve, 3, "--policy", policy(tmp_path, broken + RULES), "--dry-run")
     assert {row["outcome"] for row in plans.values()} == {"left"}
@@ -162,7 +164,7 @@ def test_a_rule_that_can_not_be_told_answers_nothing_and_lets_no_other(twelve: A
 
 
 @pytest.mark.slow
-def test_it_is_an_answer_or_a_policy(twelve: App, tmp_path: Path) -> None:
+def test_an_answer_and_a_policy_exclude_each_other(twelve: App, tmp_path: Path) -> None:
     assert "--answer ID or --policy FILE" in twelve.expect(2, "decide", "blog-joins").err
     both = ("--answer", "approve", "--policy", policy(tmp_path))
     assert "--answer ID or --policy FILE" in twelve.expect(2, "decide", "blog-joins", *both).err

@@ -26,7 +26,7 @@ def state(**other: object) -> ShowState:
     return ShowState(**{**fields, **other})  # type: ignore[arg-type]
 
 
-def test_the_script_that_comes_along_can_be_played(app: App) -> None:
+def test_the_bundled_script_can_be_presented(app: App) -> None:
     assert "6 stops, nothing is wrong" in app.expect(0, "present", "closures", "--check").out
 
 
@@ -46,18 +46,18 @@ def test_what_a_script_says_of_its_graph_is_checked_with_its_line(app: App, tmp_
         assert words in stderr
 
 
-def test_a_graph_that_is_not_there_is_told_at_the_line_that_names_it(app: App, tmp_path: Path) -> None:
+def test_a_missing_graph_is_reported_at_the_line_that_names_it(app: App, tmp_path: Path) -> None:
     file = tmp_path / "bad.toml"
     file.write_text('[show]\ngraph = "gone.toml"\n')
     assert "line 2, [show] graph: there is no file" in app.expect(2, "present", str(file), "--check").err
 
 
 @pytest.mark.parametrize("named", [(), (str(SAMPLE),), ("closures",)])
-def test_notes_say_so_where_no_show_runs(app: App, named: tuple[str, ...]) -> None:
+def test_notes_say_when_no_presentation_is_running(app: App, named: tuple[str, ...]) -> None:
     assert "The presentation is not running" in app.expect(2, "present", *named, "--notes").err
 
 
-def test_a_show_whose_process_has_died_does_not_run(app: App) -> None:
+def test_a_presentation_whose_process_died_is_not_running(app: App) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
@@ -66,7 +66,7 @@ def test_a_show_whose_process_has_died_does_not_run(app: App) -> None:
 
 
 @pytest.mark.parametrize("named", [(), ("closures",), ("kitchen-1",)])
-def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
+def test_notes_show_the_stop_its_notes_and_the_next_stop_until_the_end(
     app: App, named: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = ShowFile(shows_folder(), SAMPLE)
@@ -81,7 +81,7 @@ def test_notes_tell_the_stop_its_notes_and_what_comes_next_until_the_show_ends(
     assert output.rstrip().endswith("the presentation is over")
 
 
-def test_the_notes_of_the_show_itself_stand_before_those_of_its_first_stop(
+def test_the_notes_of_the_presentation_come_before_those_of_its_first_stop(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = ShowFile(shows_folder(), SAMPLE)
@@ -117,7 +117,7 @@ def sent(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("store", [(), ("--store", "memory:")])
-def test_the_code_that_a_sent_show_names_does_not_run_unasked(
+def test_the_code_of_a_received_presentation_does_not_run_without_consent(
     app: App, sent: Path, store: tuple[str, ...]
 ) -> None:
     refusal = app.expect(2, "present", str(sent), "--check", *store).err
@@ -127,7 +127,7 @@ def test_the_code_that_a_sent_show_names_does_not_run_unasked(
     assert not sent.with_name("ran").exists()
 
 
-def test_a_show_that_is_trusted_once_is_checked_until_its_files_change(app: App, tmp_path: Path) -> None:
+def test_a_trusted_presentation_stays_trusted_until_its_files_change(app: App, tmp_path: Path) -> None:
     show, graph = tmp_path / "show.toml", tmp_path / "sent.py"
     graph.write_text(GRAPH)
     show.write_text('[show]\ngraph = "sent.py"\n')
@@ -137,5 +137,5 @@ def test_a_show_that_is_trusted_once_is_checked_until_its_files_change(app: App,
     assert "came with a script that was made elsewhere" in app.expect(2, "present", str(show), "--check").err
 
 
-def test_a_show_needs_a_terminal(app: App) -> None:
+def test_a_presentation_needs_a_terminal(app: App) -> None:
     assert "a presentation needs a terminal" in app.expect(2, "present", "closures").err

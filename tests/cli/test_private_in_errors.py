@@ -60,7 +60,7 @@ OUTPUTS = [
 
 
 @pytest.mark.slow
-def test_no_output_shows_what_a_node_failed_with(
+def test_no_output_shows_the_private_text_of_a_failure(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

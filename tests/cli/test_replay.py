@@ -34,7 +34,7 @@ def test_replay_serves_what_was_recorded(app: App, file: Path) -> None:
     assert (document["kind"], document["ok"], document["mismatches"]) == ("replay", True, [])
 
 
-def test_replay_leaves_with_1_where_the_graph_goes_another_way(app: App, file: Path) -> None:
+def test_replay_exits_with_1_if_the_graph_takes_another_route(app: App, file: Path) -> None:
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     file.write_text(TURNS.format(name="other"))
     ours = [name for name, module in sys.modules.items() if getattr(module, "__file__", None) == str(file)]

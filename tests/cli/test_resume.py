@@ -39,7 +39,7 @@ def test_without_one_that_waits_the_last_unfinished_one() -> None:
     assert find_thread(store_with(c1="completed", p="pending", c2="completed"), None) == "p"
 
 
-def test_nothing_to_go_on_with() -> None:
+def test_resume_without_any_thread_is_an_error() -> None:
     with pytest.raises(UsageError, match="no thread is unfinished"):
         find_thread(store_with(c="completed"), None)
 

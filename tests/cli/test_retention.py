@@ -29,7 +29,7 @@ def threads(app: App) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
+def test_a_deleted_thread_leaves_an_entry_of_who_deleted_it(two: App) -> None:
     two.expect(2, "delete", "done")
     looked = two.expect(0, "delete", "done", "--dry-run", "--json").document
     assert (looked["dry_run"], looked["entries"], threads(two)) == (True, [], {"r", "done"})
@@ -52,7 +52,7 @@ def test_a_thread_goes_and_the_store_keeps_who_did_it(two: App) -> None:
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand_and_twice_gives_that_up(
+def test_ctrl_c_stops_a_deletion_after_the_current_batch_and_twice_at_once(
     two: App, monkeypatch: pytest.MonkeyPatch, presses: int
 ) -> None:
     deletions: list[Deletion] = []
@@ -99,7 +99,7 @@ def test_what_waits_stays_without_force(two: App) -> None:
 
 
 @pytest.mark.slow
-def test_a_fork_keeps_it_without_forks(two: App) -> None:
+def test_a_thread_with_forks_is_not_deleted_without_the_option(two: App) -> None:
     two.expect(0, "fork", "done@1", "done-b")
     assert "done-b" in two.expect(2, "delete", "done", "--yes").err
     two.expect(0, "delete", "done", "--forks", "--force", "--yes")
@@ -134,11 +134,11 @@ def test_what_changed_last_and_what_was_decided_stay_and_a_dry_run_takes_nothing
 
 
 @pytest.mark.parametrize("age", ["30", "d", "1y", "-3d", "٣d"])
-def test_an_age_that_is_none(two: App, age: str) -> None:
+def test_an_invalid_age_is_refused(two: App, age: str) -> None:
     assert "not a time" in two.expect(2, "prune", f"--older-than={age}", "--yes").err
 
 
-def test_prune_goes_by_the_configuration(two: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_follows_the_configuration(two: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "config.toml"
     monkeypatch.setenv("HITL_TUI_CONFIG", str(file))
     file.write_text("[retention]\nolder_than = '0s'\nkeep_decided = true\n")
@@ -167,7 +167,7 @@ def test_size_by_thread_and_by_channel(two: App) -> None:
     ]
 
 
-def test_vacuum_says_what_it_gave_back(two: App) -> None:
+def test_vacuum_says_how_much_space_it_freed(two: App) -> None:
     two.expect(0, "delete", "done", "--yes")
     space = two.expect(0, "vacuum", "--json").document
     assert space["after"] < space["before"]

@@ -34,13 +34,13 @@ def test_what_would_be_unsafe_is_refused(options: list[str], why: str, app: App)
     assert why in app.expect(2, "serve", *options).err
 
 
-def test_every_address_needs_a_name_to_come_by(app: App, tmp_path: Path) -> None:
+def test_a_wildcard_address_needs_a_public_url(app: App, tmp_path: Path) -> None:
     file = str(tmp_path / "tokens.json")
     app.expect(0, "serve", "token", "add", "ann", "--auth", file)
     assert "--public-url" in app.expect(2, "serve", "--host", "0.0.0.0", "--auth", file).err
 
 
-def test_a_port_that_is_taken_is_told(app: App, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(app: App, tmp_path: Path) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -59,7 +59,7 @@ def test_a_link_to_the_file_of_tokens_stays_and_what_it_names_is_written(app: Ap
     assert [entry["name"] for entry in json.loads(file.read_text())["tokens"]] == ["bob"]
 
 
-def test_tokens_are_made_told_once_and_taken_back(app: App, tmp_path: Path) -> None:
+def test_tokens_are_created_shown_once_and_removed(app: App, tmp_path: Path) -> None:
     file = tmp_path / "people" / "tokens.json"
     made = app.expect(0, "serve", "token", "add", "ann", "--auth", str(file)).out.strip()
     assert made.startswith("hitl_")

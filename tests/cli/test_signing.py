@@ -108,7 +108,7 @@ def test_the_key_is_a_setting_that_doctor_tries(
 
 
 @pytest.mark.slow
-def test_in_lines_the_question_says_so_and_a_signed_answer_is_taken(
+def test_plain_text_mode_says_that_a_signature_is_needed_and_accepts_a_signed_answer(
     waiting: App, keys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk = Talker(waiting, monkeypatch)

@@ -36,7 +36,7 @@ def patient(app: App) -> App:
     return app
 
 
-def test_taint_tells_each_tainted_channel_and_its_way(mail: App) -> None:
+def test_taint_lists_each_tainted_channel_with_its_lineage(mail: App) -> None:
     out = mail.expect(0, "taint", "w").out
     assert "mail  from web, since step 3 by write" in out
     assert "step 1  fetch wrote page from web" in out
@@ -86,7 +86,7 @@ def test_declassify_clears_one_channel_with_name_and_reason(mail: App) -> None:
 
 
 @pytest.mark.slow
-def test_declassify_is_guarded(mail: App) -> None:
+def test_declassify_needs_a_name_a_reason_and_a_yes(mail: App) -> None:
     assert "--reason" in mail.expect(2, "declassify", "w", "mail").err
     assert "needs a reason" in mail.expect(2, "declassify", "w", "mail", "--reason", " ").err
     assert "is not tainted" in mail.expect(2, "declassify", "w", "sent", "--reason", "x").err
@@ -94,7 +94,7 @@ def test_declassify_is_guarded(mail: App) -> None:
     assert "is at step 3" in stale.err
 
 
-def test_approving_wants_a_yes_and_goes_on(mail: App) -> None:
+def test_approving_untrusted_data_requires_yes_and_continues(mail: App) -> None:
     assert "--yes" in mail.expect(2, "approve", "w").err
     assert mail.expect(0, "approve", "w", "--yes", "--run", "--json").document["status"] == "completed"
 
@@ -134,7 +134,7 @@ def test_an_export_leaves_private_values_out_and_one_with_them_is_written_down(
     assert patient.expect(0, "verify", "p", "--strict", "--json").document["ok"] is True
 
 
-def test_graph_tells_the_contract_of_each_node(app: App) -> None:
+def test_graph_shows_the_contract_of_each_node(app: App) -> None:
     out = app.expect(0, "graph", str(SAMPLES / "webpage.py")).out
     assert "approve: a human must agree first" in out
     nodes = app.expect(0, "graph", str(SAMPLES / "webpage.py"), "--json").document["nodes"]

@@ -31,7 +31,7 @@ def graph(folder: Path, script: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_recorded_run_is_run_again_without_its_model(app: App, tmp_path: Path) -> None:
+def test_a_recorded_run_is_repeated_without_its_model(app: App, tmp_path: Path) -> None:
     file = str(tmp_path / "tape.jsonl")
     spec = graph(tmp_path, '["first", "second"]')
     made = app.expect(0, "run", spec, "--json", "--input", "task=go", "--thread", "a", "--record", file)

@@ -54,7 +54,7 @@ def test_a_node_can_not_read_the_keyboard_and_is_told_how_to_ask(app: App, write
     assert "flow.py, line" in said
 
 
-def test_while_a_screen_is_shown_nothing_reads_the_keyboard_and_all_else_of_it_stays() -> None:
+def test_a_node_can_not_read_the_keyboard_while_a_screen_is_shown() -> None:
     real = sys.stdin
     with keyboard_kept(from_all=True):
         assert sys.stdin.encoding == real.encoding
@@ -106,7 +106,7 @@ def test_a_node_that_ends_the_program_fails_with_its_line(app: App, write: Write
 
 
 @pytest.mark.slow
-def test_a_thread_goes_on_with_its_file_elsewhere_as_if_nothing_had_moved(app: App, write: Write) -> None:
+def test_a_thread_continues_with_its_graph_file_moved(app: App, write: Write) -> None:
     parts = {"before": "def add(old, new):\n    return old + new\n", "reducer": "add"}
     old = write("return {'draft': 'x'}", folder="old", **parts)
     app.expect(3, "run", old, "--headless", "--thread", "t", "--break", "end")

@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("thread", ["a b", "-x"])
-def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: str, thread: str) -> None:
+def test_the_suggested_answer_command_names_the_store(app: App, store: str, thread: str) -> None:
     asked = app.expect(
         3, "run", "review", "--headless", "--input", "task=x", "--thread", thread, "--store", store
     )
@@ -76,13 +76,13 @@ def test_a_thread_that_has_ended_suggests_nothing(review: App) -> None:
 
 
 @pytest.mark.parametrize("command", ["approve", "revise"])
-def test_a_decision_where_nothing_waits_says_where_the_thread_stands(review: App, command: str) -> None:
+def test_a_decision_without_a_request_says_the_threads_status(review: App, command: str) -> None:
     review.expect(0, "approve", "r", "--run")
     refused = review.expect(2, command, "r", "--note", "x").err
     assert refused == "hitl-tui: Wrong usage: nothing waits for a decision\n  thread 'r': Done at step 3.\n"
 
 
-def test_an_answer_that_is_not_allowed_names_those_that_are_once(review: App) -> None:
+def test_a_refused_answer_lists_the_allowed_answers_once(review: App) -> None:
     request = review.expect(0, "show", "r", "--json").document["standing"]["pending"][0]["id"]
     refused = review.expect(2, "answer", "r", request, "x", "--step", "2").err
     assert refused == "hitl-tui: Wrong usage: 'x' is not an allowed answer (allowed: approve, revise)\n"
@@ -102,7 +102,7 @@ def test_an_answer_that_is_not_allowed_names_those_that_are_once(review: App) ->
     ],
     ids=["a graph file with a name", "no such directory", "no such path in a value", "no such store"],
 )
-def test_wrong_usage_says_how_to_mend_it(review: App, arguments: list[str], message: str, mend: str) -> None:
+def test_wrong_usage_says_how_to_fix_it(review: App, arguments: list[str], message: str, mend: str) -> None:
     done = review.expect(2, *arguments)
     assert message in done.err
     assert mend in done.err
@@ -113,7 +113,7 @@ def test_input_that_does_not_fit_is_wrong_usage(app: App) -> None:
     assert "the input does not fit: channel 'limit': \"two\" is not of type" in done.err
 
 
-def test_a_store_that_is_a_link_to_nothing_is_told_as_that(app: App, tmp_path: Path) -> None:
+def test_a_store_that_is_a_broken_link_is_reported_as_one(app: App, tmp_path: Path) -> None:
     link = tmp_path / "link.db"
     link.symlink_to("away.db")
     for command in (["threads"], ["run", "counter", "--headless", "--input", "limit=1"]):

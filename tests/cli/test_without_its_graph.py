@@ -48,7 +48,7 @@ def lost(app: App, tmp_path: Path) -> App:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_it_can_be_looked_at(lost: App, arguments: tuple[str, ...], said: str) -> None:
+def test_a_thread_without_its_graph_can_be_viewed(lost: App, arguments: tuple[str, ...], said: str) -> None:
     done = lost.expect(0, *arguments)
     assert said in done.out
     assert done.err == ""
@@ -56,7 +56,7 @@ def test_it_can_be_looked_at(lost: App, arguments: tuple[str, ...], said: str) -
     assert "SECRET" not in done.out + str(found)
 
 
-def test_it_can_be_verified_and_carried(lost: App, tmp_path: Path) -> None:
+def test_a_thread_without_its_graph_can_be_verified_and_exported(lost: App, tmp_path: Path) -> None:
     assert lost.expect(0, "verify", "t", "--json").document["ok"] is True
     file = tmp_path / "t.jsonl"
     lost.expect(0, "export", "t", str(file), "--private")
@@ -82,7 +82,7 @@ def test_what_needs_the_graph_says_so_and_changes_nothing(lost: App, arguments: 
     [["s", "s"], ["c", "c"], ["e n", "e n"], ["f", "f"]],
     ids=["step", "continue", "edit", "fork"],
 )
-def test_in_lines_it_is_looked_at_and_nothing_changes(
+def test_a_thread_without_its_graph_is_read_only_in_plain_text_mode(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
 ) -> None:
     path = tmp_path / "lost.py"
@@ -100,14 +100,14 @@ def test_in_lines_it_is_looked_at_and_nothing_changes(
     assert len(app.expect(0, "threads", "--json").document["threads"]) == 1
 
 
-def test_its_graph_is_drawn_from_the_log(lost: App) -> None:
+def test_the_graph_is_drawn_from_the_log(lost: App) -> None:
     output = lost.expect(0, "graph", "--thread", "t").out
     assert "write -> write  when true" in output
     assert "key (text, overwrite, private)" in output
     assert "ran 2 times" in output
 
 
-def test_a_thread_that_python_began_says_with_which_command_it_opens(app: App, tmp_path: Path) -> None:
+def test_a_thread_started_in_python_says_which_command_opens_it(app: App, tmp_path: Path) -> None:
     file = tmp_path / "own.db"
     with closing(open_store(str(file))) as store:
         graph = StateGraph({"n": Channel(0)}).add_node("one", lambda state: {"n": 1})

@@ -84,7 +84,7 @@ async def test_all_agents_change_in_one_commit_or_none_does(bench: Bench) -> Non
 
 
 @pytest.mark.slow
-async def test_what_would_keep_an_agent_from_being_called_is_told_before_it_is_changed(bench: Bench) -> None:
+async def test_a_change_that_would_break_an_agent_is_reported_before_it_is_made(bench: Bench) -> None:
     driver = (await bench.watch(chat(bench.store))).driver
     await driver.execute(Start({}))
     preview = await driver.preview(ConfigureAgents({"worker": {"model": "nope/x"}}))

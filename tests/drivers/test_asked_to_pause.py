@@ -83,7 +83,7 @@ async def test_whoever_pauses_it_in_this_process_is_named_in_the_ledger(
     assert (entry.actor, entry.note, entry.made_by) == ("ann", "lunch", "person")
 
 
-async def test_one_that_is_asked_at_once_gives_up_the_node_in_flight(
+async def test_an_immediate_pause_cancels_the_running_node(
     bench: Bench, store: Checkpointer, looked: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_CANCEL_PATIENCE", 0.01)  # whoever asked has died

@@ -121,7 +121,7 @@ async def test_everything_is_served_while_a_node_is_busy(bench: Bench, way: Work
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_giving_the_node_up_commits_nothing_and_frees_the_thread_at_once(
+async def test_cancelling_the_node_commits_nothing_and_frees_the_thread_at_once(
     bench: Bench, way: Work
 ) -> None:
     watcher, blocker, runner = await in_the_node(bench, way)
@@ -163,7 +163,7 @@ async def test_closing_between_nodes_loses_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS[:4])
-async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, way: Work) -> None:
+async def test_a_late_watcher_sees_the_running_node(bench: Bench, way: Work) -> None:
     blocker = Blocker()
     work = way(blocker)
 

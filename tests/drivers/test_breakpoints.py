@@ -108,7 +108,7 @@ async def test_after_an_answer_the_next_node_is_stopped_before(bench: Bench) -> 
     assert where(await watcher.run(breakpoints=points("count"))) == (2, "breakpoint before count")
 
 
-async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) -> None:
+async def test_a_condition_that_can_not_be_evaluated_stops_and_says_so(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=points("check: notes > 2"))
@@ -118,7 +118,7 @@ async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) 
     assert reason == f"breakpoint before check: notes > 2 (it can't be evaluated: {why})"
 
 
-async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> None:
+async def test_an_invalid_breakpoint_is_refused_and_nothing_runs(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     with pytest.raises(BreakpointInvalid, match="did you mean 'check'"):
@@ -175,14 +175,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_told_at_its_character(text: str) -> None:
+def test_a_mistake_in_a_breakpoint_is_reported_with_its_column(text: str) -> None:
     column, why = WRONG[text]
     with pytest.raises(BreakpointInvalid) as wrong:
         read_breakpoint(text, loop(None).graph.info)
     assert (wrong.value.column, why in wrong.value.why) == (column, True), wrong.value
 
 
-def test_a_node_that_is_called_like_a_word_of_ours_goes_before_the_word() -> None:
+def test_a_node_named_like_a_keyword_takes_precedence() -> None:
     graph = StateGraph({"n": Channel(0)}).add_node("tool", lambda s: {}).add_node("a hit 2", lambda s: {})
     info = (
         graph.add_edge(START, "tool")
@@ -199,7 +199,7 @@ def test_a_node_that_is_called_like_a_word_of_ours_goes_before_the_word() -> Non
 # Where they stop
 
 
-async def test_behind_a_node_the_thread_stands_after_its_commit(bench: Bench) -> None:
+async def test_a_breakpoint_after_a_node_stops_after_its_commit(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=points("after count"))
@@ -209,7 +209,7 @@ async def test_behind_a_node_the_thread_stands_after_its_commit(bench: Bench) ->
     await watcher.check()
 
 
-async def test_behind_a_node_it_is_shown_where_that_returned(bench: Bench) -> None:
+async def test_a_breakpoint_after_a_node_shows_where_it_returned(bench: Bench) -> None:
     watcher = await bench.watch(scoring_flow.build().compile(checkpointer=bench.store))
     await watcher.driver.execute(Start({}))
     stops = points("change score", graph=scoring_flow.build().compile())
@@ -220,7 +220,7 @@ async def test_behind_a_node_it_is_shown_where_that_returned(bench: Bench) -> No
     assert (await watcher.step()).returned == ("", ())
 
 
-async def test_behind_an_async_node_it_is_shown_where_that_returned(bench: Bench) -> None:
+async def test_a_breakpoint_after_an_async_node_shows_where_it_returned(bench: Bench) -> None:
     async def score(state: Any) -> Any:
         await asyncio.sleep(0)
         total = state["n"] + 1
@@ -239,7 +239,7 @@ async def test_behind_an_async_node_it_is_shown_where_that_returned(bench: Bench
     assert line.strip() == 'return {"n": total}'
 
 
-async def test_a_change_of_a_path_stops_behind_the_node_that_made_it(bench: Bench) -> None:
+async def test_a_breakpoint_on_a_path_stops_after_the_node_that_changed_it(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     stops = points("change notes[1]: new != 'now 9'")
@@ -247,7 +247,7 @@ async def test_a_change_of_a_path_stops_behind_the_node_that_made_it(bench: Benc
     assert where(await watcher.run(breakpoints=stops))[0] == 8
 
 
-async def test_a_count_of_hits_stops_at_that_one_alone_and_goes_on_from_run_to_run(bench: Bench) -> None:
+async def test_a_hit_count_stops_only_at_that_hit_and_counts_across_runs(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({"limit": 6}))
     stops = points("check hit 3", "count: n == 1")
@@ -259,7 +259,7 @@ async def test_a_count_of_hits_stops_at_that_one_alone_and_goes_on_from_run_to_r
     assert hits == [1, 2, 3, 4, 5, 6]
 
 
-async def test_a_logpoint_tells_its_values_and_stops_nothing(bench: Bench) -> None:
+async def test_a_logpoint_logs_its_values_without_stopping(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     text = 'after count log "n={n} {{last}}={notes[-1]} {notes[9]}": n > 2'
@@ -272,7 +272,7 @@ async def test_a_logpoint_tells_its_values_and_stops_nothing(bench: Bench) -> No
     assert view.logged == tuple(lines)
 
 
-async def test_one_that_is_switched_off_does_nothing(bench: Bench) -> None:
+async def test_a_disabled_breakpoint_does_nothing(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=(Breakpoint("before", "check", off=True),))
@@ -292,7 +292,7 @@ def failing(store: Checkpointer | None, times: int) -> Any:
     return graph.add_edge(START, "flaky").add_edge("flaky", END).compile(checkpointer=store)
 
 
-async def test_an_error_stops_before_it_is_tried_again_with_its_frames(bench: Bench) -> None:
+async def test_a_breakpoint_on_an_error_stops_before_the_retry_with_its_frames(bench: Bench) -> None:
     watcher = await bench.watch(failing(bench.store, 1))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=points("error: error == 'KeyError'", graph=failing(None, 0)))
@@ -440,7 +440,7 @@ def nested(store: Checkpointer | None) -> Any:
     )
 
 
-async def test_a_node_of_a_subgraph_is_stopped_before_and_gone_on_from(bench: Bench) -> None:
+async def test_a_breakpoint_in_a_subgraph_stops_before_its_node_and_continues(bench: Bench) -> None:
     watcher = await bench.watch(nested(bench.store))
     await watcher.driver.execute(Start({}))
     stops = points("team/two: n == 4", 'change team/n log "{old} to {new}"', graph=nested(None))
@@ -470,7 +470,7 @@ async def test_a_step_into_a_subgraph_pauses_before_its_first_node_and_a_step_of
 # How they are kept
 
 
-def test_they_are_kept_for_each_graph_and_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
+def test_breakpoints_are_saved_for_each_graph_and_a_damaged_file_is_moved_aside(tmp_path: Path) -> None:
     mine, other = KeptBreakpoints(tmp_path, "mine"), KeptBreakpoints(tmp_path, "other")
     assert mine.load() == ()
     mine.save(tuple(READ.values()))
@@ -484,7 +484,7 @@ def test_they_are_kept_for_each_graph_and_a_damaged_file_is_set_aside(tmp_path: 
     assert KeptBreakpoints(tmp_path, "mine").problem == ""
 
 
-def test_where_they_can_not_be_written_that_is_said_and_nobody_is_kept_from_working(tmp_path: Path) -> None:
+def test_breakpoints_that_can_not_be_saved_are_reported_and_still_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     kept = KeptBreakpoints(tmp_path / "file", "mine")
     kept.save((Breakpoint("tool"),))

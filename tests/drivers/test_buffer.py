@@ -15,7 +15,7 @@ def _numbers(buffer: EventBuffer, since: int) -> list[int]:
     return [stamped.number for stamped in buffer.since(since)]
 
 
-def test_a_watcher_that_has_seen_nothing_gets_all_that_is_kept() -> None:
+def test_a_new_watcher_gets_all_kept_events() -> None:
     buffer = EventBuffer()
     _filled(buffer, KEPT)
     assert _numbers(buffer, 0) == list(range(1, KEPT + 1))

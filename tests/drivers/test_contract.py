@@ -184,7 +184,7 @@ async def test_the_updates_of_steps_between_which_the_graph_got_a_channel_and_lo
     assert after == [8, 9, 8, 9]
 
 
-async def test_private_values_stay_behind(bench: Bench) -> None:
+async def test_private_values_are_not_emitted(bench: Bench) -> None:
     graph = StateGraph({"open": Channel(""), "secret": Channel("", visibility="private")})
     graph.add_node("a", lambda state: {"open": "o", "secret": "hush"}).add_edge(START, "a").add_edge("a", END)
     watcher = await bench.watch(graph.compile(checkpointer=bench.store))
@@ -256,7 +256,7 @@ async def test_a_limit_waits_for_a_human_who_may_extend_it(bench: Bench) -> None
     await watcher.check()
 
 
-async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_words(bench: Bench) -> None:
+async def test_a_disabled_action_is_refused_with_the_reason_shown_beforehand(bench: Bench) -> None:
     runner = line(bench.store, say("one"))
     runner.invoke({}, thread_id="t")
     hub = LocalHub(bench.store, lambda info: runner)
@@ -276,7 +276,7 @@ async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_w
     await driver.close()
 
 
-async def test_a_command_that_came_as_json_does_what_it_does_as_an_object(bench: Bench) -> None:
+async def test_a_command_given_as_json_does_the_same_as_the_object(bench: Bench) -> None:
     runner = review_loop(bench.store, interrupt_after=[GATE])
     watcher = await bench.watch(runner)
     ended = len(watcher.events_of(RunEnded))

@@ -61,7 +61,7 @@ async def answer(task: asyncio.Task[Any]) -> Any:
     return await task
 
 
-async def test_the_loop_goes_on_though_a_job_comes_back_while_the_next_one_runs(engine: EngineThread) -> None:
+async def test_the_loop_continues_if_a_job_returns_while_the_next_one_runs(engine: EngineThread) -> None:
     held = Held()
 
     async def first() -> None:
@@ -97,7 +97,7 @@ async def test_what_waits_for_its_next_job_is_not_woken_by_the_one_before(engine
     assert await asyncio.wait_for(engine.call(answer(task)), 10) == "the next one's"
 
 
-def test_what_is_handed_over_as_the_thread_ends_is_done_or_cancelled() -> None:
+def test_jobs_submitted_while_the_thread_ends_are_done_or_cancelled() -> None:
     async def one() -> int:
         return 1
 

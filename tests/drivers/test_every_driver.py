@@ -187,7 +187,7 @@ async def test_a_breakpoint_is_of_this_run_alone(drivers: Ours | LangGraphs) -> 
     assert (await watcher.run()).progress.status == "completed"
 
 
-async def test_a_command_that_came_as_json_does_what_it_does_as_an_object(drivers: Ours | LangGraphs) -> None:
+async def test_a_command_given_as_json_does_the_same_as_the_object(drivers: Ours | LangGraphs) -> None:
     watcher = await drivers.watch(say("one"))
     ended = len(watcher.events_of(RunEnded))
     for command in (drivers.start(), Run()):

@@ -50,7 +50,7 @@ CHANNELS = [info("n"), info("limit"), info("notes"), info("key", "private")]
         ("", 1, ""),
     ],
 )
-def test_an_expression_that_can_not_be_read_is_told_with_its_place(text: str, column: int, why: str) -> None:
+def test_an_invalid_expression_is_reported_with_its_place(text: str, column: int, why: str) -> None:
     with pytest.raises(ExpressionInvalid) as caught:
         check_expression(text, CHANNELS)
     assert why in caught.value.why
@@ -83,7 +83,7 @@ def test_what_an_expression_can_say(text: str, expected: bool) -> None:
     assert Expression(text).holds(values) is expected
 
 
-def test_a_channel_goes_before_the_word_of_its_name() -> None:
+def test_a_channel_takes_precedence_over_a_keyword_of_its_name() -> None:
     assert Expression("null == 3").holds({"null": 3})
     private = [info("true", "private")]
     with pytest.raises(ExpressionInvalid, match="private"):
@@ -140,7 +140,9 @@ def test_an_expression_gives_a_value(text: str, expected: Any) -> None:
         ("len(n)", 1, "TypeError: object of type 'int' has no len()"),
     ],
 )
-def test_what_values_do_not_tell_is_said_with_its_place(text: str, column: int, why: str) -> None:
+def test_an_expression_that_values_can_not_answer_is_reported_with_its_place(
+    text: str, column: int, why: str
+) -> None:
     values = {"n": 3, "nothing": None, "facts": [], "person": {"age": 20}}
     expression = Expression(text)
     with pytest.raises(ExpressionUndefined) as caught:

@@ -83,7 +83,7 @@ async def open_on(bench: Bench, failing: Failing, runner: Any) -> Watcher:
 
 @pytest.mark.parametrize("refuses", [second_step, from_second_step_on])
 @pytest.mark.parametrize("releases", [True, False])
-async def test_the_run_ends_once_and_goes_on_when_there_is_room(
+async def test_a_run_on_a_full_disk_ends_once_and_continues_when_there_is_room(
     bench: Bench, refuses: Callable[[Commit], bool], releases: bool
 ) -> None:
     failing = Failing(bench.store, refuses, releases=releases)
@@ -143,7 +143,7 @@ async def test_a_command_that_can_t_be_stored_says_so_and_changes_nothing(bench:
     await watcher.check()
 
 
-async def test_a_commit_that_somebody_else_was_faster_with(bench: Bench) -> None:
+async def test_a_commit_that_lost_a_race_is_refused(bench: Bench) -> None:
     failing = Failing(bench.store, second_step)
 
     def stale(commit: Commit) -> bool:

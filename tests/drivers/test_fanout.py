@@ -55,7 +55,7 @@ async def test_async_branches_run_side_by_side_on_one_loop(bench: Bench) -> None
     assert len(watcher.events_of(BranchStarted)) == len(watcher.events_of(BranchEnded)) == 3
 
 
-async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:
+async def test_cancelling_a_map_ends_every_branch(bench: Bench) -> None:
     released = threading.Event()
     stopped: list[str] = []
     started = threading.Barrier(4, timeout=20)
@@ -87,7 +87,7 @@ async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:
     await asyncio.to_thread(until, lambda: sorted(stopped) == ["a", "b", "c"], "every branch has ended")
 
 
-async def test_giving_up_a_subgraph_leaves_its_thread_where_it_was(bench: Bench) -> None:
+async def test_cancelling_a_subgraph_leaves_its_thread_where_it_was(bench: Bench) -> None:
     entered, released = threading.Event(), threading.Event()
     ran: list[str] = []
 

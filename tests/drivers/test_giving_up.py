@@ -64,7 +64,7 @@ async def streaming(bench: Bench, style: str) -> tuple[Watcher, Endless]:
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])
-async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -> None:
+async def test_a_streaming_model_call_is_cancelled(bench: Bench, style: str) -> None:
     watcher, model = await streaming(bench, style)
     await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting")
@@ -81,7 +81,7 @@ async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -
     await watcher.check()
 
 
-async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: Bench) -> None:
+async def test_usage_of_a_cancelled_call_is_counted(bench: Bench) -> None:
     watcher, model = await streaming(bench, "sync")
     await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting" and watcher.events_of(RunEnded))
@@ -96,7 +96,7 @@ async def test_closing_while_a_model_streams(bench: Bench) -> None:
     assert "'a' was running" in await watcher.driver.close()
 
 
-async def test_code_of_a_sync_node_that_is_given_up_is_said_to_run_on(bench: Bench) -> None:
+async def test_cancelling_a_sync_node_says_that_its_code_still_runs(bench: Bench) -> None:
     started, released, seen = threading.Event(), threading.Event(), list[bool]()
 
     def hangs(_state: Any, config: Any) -> None:
@@ -116,7 +116,7 @@ async def test_code_of_a_sync_node_that_is_given_up_is_said_to_run_on(bench: Ben
     ]
 
 
-async def test_giving_up_when_nothing_runs_does_nothing(bench: Bench) -> None:
+async def test_cancelling_when_nothing_runs_does_nothing(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one")))
     await watcher.driver.execute(Start({}))
     await watcher.driver.execute(CancelAttempt())
@@ -147,7 +147,7 @@ async def test_a_node_that_swallows_its_cancellation_commits_nothing(bench: Benc
     assert (await watcher.run()).values["log"] == ["at last"]
 
 
-async def test_giving_up_ends_retries_as_well(bench: Bench) -> None:
+async def test_cancelling_ends_retries_as_well(bench: Bench) -> None:
     blocker, calls = Blocker(), []
 
     def flaky(state: Any) -> None:
@@ -194,7 +194,7 @@ async def test_a_node_that_would_end_its_thread_fails_like_any_other(
     await watcher.check()
 
 
-async def test_what_an_abandoned_node_still_says_reaches_nobody(bench: Bench) -> None:
+async def test_output_of_an_abandoned_node_is_dropped(bench: Bench) -> None:
     blocker, late = Blocker(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

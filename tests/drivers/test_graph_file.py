@@ -61,7 +61,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     forget_code(tmp_path)
 
 
-async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -> None:
+async def test_a_saved_file_is_reported_and_a_reload_runs_the_new_code(desk: Desk) -> None:
     watcher = await desk.started()
     await watcher.step()
     desk.save(FILE.replace('+ "b"', '+ "B" + WORD'), "x")
@@ -76,7 +76,7 @@ async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -
     await watcher.check()
 
 
-async def test_what_is_kept_under_a_saved_file_is_told_again_once_the_thread_has_moved(desk: Desk) -> None:
+async def test_what_a_saved_file_keeps_is_reported_again_after_the_thread_moved(desk: Desk) -> None:
     watcher = await desk.started()
     await watcher.step()
     desk.save(FILE.replace('+ "b"', '+ "B"'), "a")
@@ -87,7 +87,7 @@ async def test_what_is_kept_under_a_saved_file_is_told_again_once_the_thread_has
     assert [node.node for node in view.repeats.nodes] == ["b"]
 
 
-async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(desk: Desk) -> None:
+async def test_the_differences_are_reported_and_a_reload_adds_the_new_channel(desk: Desk) -> None:
     watcher = await desk.started()
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
@@ -125,7 +125,7 @@ async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: De
     assert len(watcher.events_of(GraphChanged)) == 1
 
 
-async def test_what_was_told_of_a_file_is_not_told_again_by_the_next_save(desk: Desk) -> None:
+async def test_the_next_save_does_not_repeat_what_was_reported(desk: Desk) -> None:
     watcher = await desk.started()
     desk.save("1 / 0\n", "a")
     await watcher.until(lambda view: view.graph_changed)
@@ -155,7 +155,7 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
             module.held.set()
 
 
-async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
+async def test_a_saved_helper_module_is_reported_too(desk: Desk) -> None:
     watcher = await desk.started()
     desk.helper.write_text('WORD = "longer"\n')
     view = await watcher.until(lambda view: view.graph_changed is not None)

@@ -153,7 +153,7 @@ def test_a_text_that_a_custom_reducer_has_kept_is_found_where_it_was_written(sto
     assert found == [(1, "[1].text", "a "), (0, "[0].text", "the ")]
 
 
-def test_an_error_is_found_at_its_step_and_still_is_once_it_was_mended(store: Checkpointer) -> None:
+def test_an_error_is_found_at_its_step_even_after_it_was_fixed(store: Checkpointer) -> None:
     def look(state: Any) -> dict[str, Any]:
         if not state["n"]:
             raise ValueError("no such town")
@@ -181,9 +181,7 @@ class Enough(Exception):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["step 20000 ", "step 1 step 1 "], ids=["the newest step", "the oldest"])
-def test_the_first_result_in_twenty_thousand_steps_is_told_before_the_search_ends(
-    long_store: Checkpointer, text: str
-) -> None:
+def test_the_first_result_is_reported_before_the_search_ends(long_store: Checkpointer, text: str) -> None:
     thread = RecordedThread(long_store, "long").logged
     result_counts: list[int] = []
 
@@ -221,7 +219,7 @@ async def test_the_newest_come_first_and_at_most_so_many(store: Checkpointer) ->
     assert [hit.step for hit in hits] == [n for n in range(600, 0, -1) if "5" in str(n)][:MOST_HITS]
 
 
-async def test_moments_at_which_a_condition_began_to_hold(asked: Any) -> None:
+async def test_steps_at_which_a_condition_became_true(asked: Any) -> None:
     result_counts: list[int] = []
     answer = await asked.ask(
         "score == null", lambda moments, *_: result_counts.extend(moment.step for moment in moments)
@@ -243,12 +241,12 @@ async def test_moments_at_which_a_condition_began_to_hold(asked: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "why"), [("scor == 1", "there is no channel"), ("key == ''", "private"), ("n =", "invalid")]
 )
-async def test_what_can_not_be_read_is_refused_with_its_place(asked: Any, text: str, why: str) -> None:
+async def test_an_invalid_search_is_refused_with_its_place(asked: Any, text: str, why: str) -> None:
     with pytest.raises(ExpressionInvalid, match=why):
         await asked.ask(text, lambda *_: None)
 
 
-async def test_values_over_a_run_are_told_at_some_of_its_steps(asked: Any) -> None:
+async def test_values_over_a_run_are_sampled(asked: Any) -> None:
     n, first, broken = await asked.series(["n", "facts[0].source", "nowhere"], 7, 4)
     assert [(sample.step, sample.value) for sample in n] == [(0, 0), (2, 1), (5, 3), (7, 3)]
     assert (first[0].why, first[-1].value) == ("there is no item 0 among 0, at column 6", "file_1%.csv")
@@ -279,7 +277,7 @@ async def test_a_search_ends_with_the_task_that_waits_for_it(store: Checkpointer
     await hub.close()
 
 
-def test_by_bisection_the_first_step_of_what_goes_on_to_hold(store: Checkpointer) -> None:
+def test_the_first_step_of_a_lasting_condition_is_found_by_bisection(store: Checkpointer) -> None:
     run(store)
     thread = RecordedThread(store, "t").logged
     answer = bisect(thread, store, "n >= 2")
@@ -303,7 +301,7 @@ def test_a_fork_is_asked_about_what_it_shares_and_about_its_own(store: Checkpoin
     assert [moment.step for moment in ask(thread, store, "score == 7", lambda *_: None).moments] == [4]
 
 
-def test_what_stands_in_the_thread_of_a_subgraph_is_found_and_named(store: Checkpointer) -> None:
+def test_text_in_a_subgraph_thread_is_found_and_named(store: Checkpointer) -> None:
     channels = {"text": Channel("")}
     inner = StateGraph(channels, name="inner").add_node("write", lambda state: {"text": "a needle in here"})
     inner.add_edge(START, "write").add_edge("write", END)

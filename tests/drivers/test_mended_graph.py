@@ -108,7 +108,7 @@ def missing_helper(desk: Desk) -> None:
 
 @pytest.mark.parametrize("spoil", [broken, half_written, gone, broken_helper, missing_helper])
 @pytest.mark.slow
-async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
+async def test_a_fixed_graph_offers_a_reload_and_the_thread_continues(
     desk: Desk, spoil: Callable[[Desk], None]
 ) -> None:
     spoil(desk)
@@ -137,7 +137,7 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
 
 
 @pytest.mark.slow
-async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk: Desk) -> None:
+async def test_a_fix_that_does_not_fit_is_refused_and_a_better_one_is_reported(desk: Desk) -> None:
     broken(desk)
     watcher = await desk.build()
     desk.save(FILE.replace('"b"', '"other"'))
@@ -165,7 +165,7 @@ async def test_a_reload_while_it_is_still_broken_says_why_and_it_stays_as_it_was
 
 
 @pytest.mark.slow
-async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be_the_mend(desk: Desk) -> None:
+async def test_any_file_beside_a_broken_graph_can_be_the_fix(desk: Desk) -> None:
     watcher = await desk.build()
     desk.save(FILE.replace("import WORD", "import WORD\nfrom more import MORE"))
     await watcher.until(lambda view: view.graph_changed and "can't be loaded" in view.graph_changed[0])

@@ -79,7 +79,7 @@ async def test_an_answer_about_what_is_gone_is_refused(bench: Bench) -> None:
     await watcher.check()
 
 
-async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> None:
+async def test_a_run_continues_where_another_process_left_it(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
     await watcher.driver.execute(Start({}))
     line(bench.store, say("one"), say("two"), say("three")).step(thread_id="t")
@@ -89,7 +89,7 @@ async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> Non
     await watcher.check()
 
 
-async def test_what_another_process_uses_up_of_a_limit_is_told_too(bench: Bench) -> None:
+async def test_limits_used_by_another_process_are_reported(bench: Bench) -> None:
     limits = Limits(max_iterations=2)
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three"), limits=limits))
     await watcher.driver.execute(Start({}))
@@ -224,7 +224,7 @@ async def test_a_driver_that_closes_while_a_deadline_is_applied_leaves_nothing_b
     assert runner.open("t").cursor.pending
 
 
-async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refused: asyncio.Event) -> None:
+async def test_a_deadline_that_was_met_elsewhere_does_nothing(bench: Bench, refused: asyncio.Event) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
     runner = review_loop(bench.store, interrupt_after=[gate])
     runner.invoke({}, thread_id="t")

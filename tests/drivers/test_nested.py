@@ -85,7 +85,7 @@ async def running(store: Checkpointer) -> AsyncIterator[Running]:
     await desk.hub.close()
 
 
-async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(running: Running) -> None:
+async def test_events_of_a_child_are_emitted_from_the_start_of_its_node(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
     view = await child.until(lambda view: view.stream.text)
     assert (view.stream.text, view.running_node, view.held_by) == ("before ", "one", "")
@@ -105,7 +105,7 @@ async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(runnin
     await parent.until(lambda view: view.progress.status == "completed")
 
 
-async def test_a_child_two_deep_is_told_of_too(store: Checkpointer) -> None:
+async def test_events_of_a_nested_child_are_emitted_too(store: Checkpointer) -> None:
     slow = Slow()
     desk = Desk(store, around(around(of_two(slow), name="desk")).compile(checkpointer=store))
     parent = await desk.begin()
@@ -132,7 +132,7 @@ async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(running: Runnin
     assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
 
 
-async def test_the_node_of_a_child_is_given_up_with_its_parents(running: Running) -> None:
+async def test_cancelling_the_parents_node_cancels_the_childs(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
     await child.driver.execute(CancelAttempt())
     view = await child.until(lambda view: view.progress.status == "waiting")
@@ -187,7 +187,7 @@ async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_p
     await desk.hub.close()
 
 
-async def test_the_end_of_a_run_inside_is_told_after_its_last_step(store: Checkpointer) -> None:
+async def test_the_end_of_a_subgraph_run_is_emitted_after_its_last_step(store: Checkpointer) -> None:
     run_events: list[Event] = []
     runner = StateGraph(CHANNELS).add_node("one", lambda _state: {"log": "done"}).add_edge(START, "one")
     runner.add_edge("one", END).compile(checkpointer=store).invoke(thread_id="t", on_event=run_events.append)

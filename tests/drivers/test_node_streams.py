@@ -27,7 +27,7 @@ def readers_end() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it counts the pipes in /proc")
-def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> None:
+def test_a_pipe_stays_open_only_while_a_process_of_a_node_can_write_to_it() -> None:
     before = open_pipes()
     lines: list[str] = []
     for _ in range(3):
@@ -47,7 +47,7 @@ def test_no_pipe_stays_open_but_while_a_process_of_a_node_may_write_to_it() -> N
     assert (lines[3:], open_pipes()) == (["later", "at last"], before)
 
 
-def test_whoever_tells_the_rest_waits_for_the_thread_that_is_reporting_it() -> None:
+def test_the_final_flush_waits_for_the_thread_that_is_reporting() -> None:
     is_reporting, may_end, rest_reported = threading.Event(), threading.Event(), threading.Event()
     order: list[str] = []
 

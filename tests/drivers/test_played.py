@@ -97,7 +97,7 @@ async def all_events(tape: PlayedThread, since: int) -> list[Event]:
     return [stamped.event for stamped in tape.events(since)]
 
 
-async def test_it_ends_as_the_thread_stands_whatever_was_seen_in_between(tape: PlayedThread) -> None:
+async def test_a_played_recording_ends_in_the_threads_state(tape: PlayedThread) -> None:
     view = open_view(await tape.snapshot())
     assert view.progress.head == 0
     await tape.ended(view.last_event)
@@ -107,7 +107,7 @@ async def test_it_ends_as_the_thread_stands_whatever_was_seen_in_between(tape: P
     await tape.close()
 
 
-async def test_what_its_models_said_streams_again_and_private_values_never_come(tape: PlayedThread) -> None:
+async def test_a_recording_streams_model_output_again_without_private_values(tape: PlayedThread) -> None:
     events = await all_events(tape, (await tape.snapshot()).last_event)
     assert "".join(event.text for event in events if isinstance(event, TextStreamed)) == SAID
     assert "hidden" not in repr(events)
@@ -116,9 +116,7 @@ async def test_what_its_models_said_streams_again_and_private_values_never_come(
     await tape.close()
 
 
-async def test_held_it_stays_and_the_snapshot_is_that_of_the_step_it_has_come_to(
-    tape: PlayedThread, tempo: AtOnce
-) -> None:
+async def test_a_held_recording_stays_at_its_step(tape: PlayedThread, tempo: AtOnce) -> None:
     tempo.held = True
     snapshot = await tape.snapshot()
     await tempo.looks.several.wait()
@@ -129,7 +127,7 @@ async def test_held_it_stays_and_the_snapshot_is_that_of_the_step_it_has_come_to
     await tape.close()
 
 
-async def test_rewound_it_plays_again_from_the_start_for_whoever_watches(tape: PlayedThread) -> None:
+async def test_a_rewound_recording_plays_from_the_start_for_all_watchers(tape: PlayedThread) -> None:
     view = open_view(await tape.snapshot())
     await tape.ended(view.last_event)
     view = fold(view, tape.events(view.last_event))
@@ -144,9 +142,7 @@ async def test_rewound_it_plays_again_from_the_start_for_whoever_watches(tape: P
     await tape.close()
 
 
-async def test_nothing_can_be_done_to_it_but_a_fork_of_the_thread_itself(
-    tape: PlayedThread, forks: list[Fork]
-) -> None:
+async def test_a_recording_only_allows_to_fork_its_thread(tape: PlayedThread, forks: list[Fork]) -> None:
     await tape.snapshot()
     for command in (Step(), UpdateState({"n": 5}, expected_step=0)):
         with pytest.raises(UsageError):
@@ -156,7 +152,7 @@ async def test_nothing_can_be_done_to_it_but_a_fork_of_the_thread_itself(
     await tape.close()
 
 
-async def test_the_thread_it_was_taken_of_is_not_touched(
+async def test_playing_a_recording_does_not_change_its_thread(
     store: MemoryCheckpointer, tape: PlayedThread
 ) -> None:
     before = store.cursor("t")

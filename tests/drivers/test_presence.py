@@ -31,7 +31,7 @@ async def two(store: SQLiteCheckpointer) -> AsyncIterator[tuple[Watcher, Watcher
         await bench.close()
 
 
-async def test_a_look_is_seen_elsewhere_and_not_by_who_looks_until_it_ends(
+async def test_presence_is_shown_to_others_until_it_ends(
     two: tuple[Watcher, Watcher],
 ) -> None:
     ann, bob = two
@@ -56,7 +56,7 @@ async def test_it_ends_with_its_driver_and_with_another_look(two: tuple[Watcher,
     await bob.until(lambda view: not view.attending)
 
 
-async def test_a_claim_is_told_to_both_and_binds(two: tuple[Watcher, Watcher]) -> None:
+async def test_a_claim_is_reported_to_both_and_binds(two: tuple[Watcher, Watcher]) -> None:
     ann, bob = two
     request = ann.view.progress.pending[0]
     await ann.driver.execute(Claim(request.id, "ann"))

@@ -100,7 +100,7 @@ async def plan(watcher: Watcher) -> Repeats:
 
 
 @pytest.mark.slow
-async def test_a_changed_node_falls_with_all_behind_it_and_the_fork_runs_from_there(bench: Bench) -> None:
+async def test_a_changed_node_invalidates_all_later_steps_and_the_fork_runs_from_there(bench: Bench) -> None:
     watcher = await bench.ran()
     assert watcher.view.values["report"] == "20"
     bench.change('str(state["score"])', '"score " + str(state["score"])')
@@ -134,7 +134,7 @@ async def test_a_changed_helper_counts_for_the_nodes_that_call_it(bench: Bench) 
 
 
 @pytest.mark.slow
-async def test_what_was_mended_before_is_not_said_to_have_changed_again(bench: Bench) -> None:
+async def test_an_earlier_fix_is_not_reported_as_a_change_again(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("count * 10", "count * 11", file=bench.helper)
     await watcher.until(lambda view: view.repeats is not None)
@@ -156,7 +156,7 @@ async def test_a_changed_reducer_counts_for_the_steps_that_wrote_its_channel(ben
 
 
 @pytest.mark.slow
-async def test_behind_a_changed_route_the_way_is_chosen_anew(bench: Bench) -> None:
+async def test_after_a_changed_route_the_next_node_is_chosen_again(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 1')
     repeats = await plan(watcher)
@@ -206,7 +206,7 @@ async def test_what_ran_yesterday_is_compared_by_its_log(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-async def test_a_failed_node_is_tried_again_in_a_fork_with_all_steps_standing(bench: Bench) -> None:
+async def test_a_failed_node_is_retried_in_a_fork_that_keeps_all_steps(bench: Bench) -> None:
     bench.change("count * 10", "count / 0", file=bench.helper)
     watcher = await bench.ran()
     assert watcher.view.progress.status == "failed"
@@ -239,7 +239,7 @@ async def test_a_test_of_a_step_is_given_as_text(bench: Bench) -> None:
     assert "def test_" in text
 
 
-async def test_before_any_fork_it_can_be_asked_what_runs_again(bench: Bench) -> None:
+async def test_the_nodes_that_a_fork_would_run_can_be_previewed(bench: Bench) -> None:
     watcher = await bench.ran()
     repeats = (await watcher.driver.preview(Fork(4, "x"))).repeats
     assert repeats is not None

@@ -78,7 +78,9 @@ async def test_named_threads_go_with_their_forks_and_what_waits_by_force_alone(
     assert not verify_tree(store, "b").mismatches
 
 
-async def test_what_moved_since_the_plan_keeps_all_of_its_batch(hub: LocalHub, store: Checkpointer) -> None:
+async def test_a_thread_that_moved_since_the_plan_keeps_its_whole_batch(
+    hub: LocalHub, store: Checkpointer
+) -> None:
     plan = await hub.plan_deletion(["a", "b"])
     counter(store).fork("b", 0, "b-2")
     with pytest.raises(UsageError, match="'b-2' is a fork of 'b'"):
@@ -105,7 +107,7 @@ async def test_a_rule_prunes_and_what_is_free_is_given_back(hub: LocalHub, store
     assert runner.get_state("waits")["n"] == 1
 
 
-async def test_it_stops_between_two_batches_when_it_is_told_to(
+async def test_a_deletion_stops_between_two_batches_on_request(
     hub: LocalHub, store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)

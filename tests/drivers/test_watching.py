@@ -55,7 +55,7 @@ async def watch(desk: Bench) -> Watcher:
 
 
 @pytest.mark.integration
-async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> None:
+async def test_each_step_of_another_process_is_emitted(desk: Bench, path: Path) -> None:
     async with another("asked", path) as other:
         await other.wait_for_line("at 1")
         watcher = await watch(desk)
@@ -247,7 +247,7 @@ async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Pa
 
 @pytest.mark.parametrize(("role", "refusal"), [("edit", "StaleWriter"), ("answer", "AnswerRefused")])
 @pytest.mark.integration
-async def test_of_two_processes_one_wins_and_the_other_is_told(
+async def test_one_of_two_processes_wins_and_the_other_is_refused(
     desk: Bench, path: Path, role: str, refusal: str
 ) -> None:
     runner = gated(desk.store)
@@ -281,7 +281,7 @@ async def test_an_idle_screen_wakes_once_for_the_store_and_the_file() -> None:
                 assert beats == pytest.approx(round(beats), abs=1e-6)
 
 
-async def test_a_commit_elsewhere_is_told_by_the_server_and_not_found_by_looking(
+async def test_the_database_server_notifies_of_commits_without_polling(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("EVERY", "_EVERY_IN_QUIET"):

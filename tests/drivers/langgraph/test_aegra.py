@@ -70,7 +70,7 @@ def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, ap
 
 
 @pytest.mark.slow
-def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphServer, app: App) -> None:
+def test_continuing_a_fork_does_not_start_over(aegra: GraphServer, app: App) -> None:
     thread = started(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.runs.clear()
@@ -82,7 +82,7 @@ def test_no_thread_begins_anew_where_it_was_to_go_on_from_a_fork(aegra: GraphSer
 
 
 @pytest.mark.slow
-def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: GraphServer, app: App) -> None:
+def test_a_refusal_to_continue_is_reported_and_not_blamed_on_a_node(aegra: GraphServer, app: App) -> None:
     thread = started(app, aegra)
     app.expect(0, "fork", f"{thread}@1", "f", *store(aegra))
     aegra.interrupted.clear()
@@ -94,7 +94,7 @@ def test_what_it_will_not_go_on_with_is_told_and_no_node_is_to_blame(aegra: Grap
 
 
 @pytest.mark.slow
-def test_what_it_can_not_do_is_refused_in_words(aegra: GraphServer, app: App) -> None:
+def test_unsupported_commands_are_refused_with_a_reason(aegra: GraphServer, app: App) -> None:
     thread = started(app, aegra)
     runs = len(aegra.runs)
     assert "stops a run nowhere" in app.expect(2, "step", thread, *store(aegra)).err
@@ -114,7 +114,7 @@ def test_a_run_that_it_does_not_roll_back_is_left_alone_in_words(aegra: GraphSer
 
 
 @pytest.mark.slow
-async def test_what_it_can_not_do_is_greyed(aegra: GraphServer) -> None:
+async def test_unsupported_actions_are_disabled(aegra: GraphServer) -> None:
     hub = LangGraphHub(ServerGraph(aegra.url), open_store("memory:"), name="g", source={SERVER: aegra.url})
     try:
         driver = await hub.begin(ONE)

@@ -66,7 +66,7 @@ async def test_answers_gathered_before_a_run_are_handed_over_at_once(saver: Any,
     assert sorted(ran) == ["legal", "publish", "style"], "each ran again once"
 
 
-async def test_what_runs_again_is_told_before_the_answer(saver: Any, hubs: Hubs) -> None:
+async def test_the_nodes_that_an_answer_re_runs_are_shown_before_it(saver: Any, hubs: Hubs) -> None:
     watcher = await started(hubs, graphs.two_reviews([]).compile(checkpointer=saver))
     repeats = (await watcher.driver.preview(Run())).repeats
     assert repeats is not None
@@ -89,7 +89,7 @@ async def test_an_answer_that_the_schema_refuses_never_reaches_the_graph(saver: 
 
 
 @pytest.mark.skipif(not graphs.HAS_SCHEMAS, reason="this LangGraph knows no response_schema")
-async def test_what_the_graph_refuses_stays_open_with_its_words(saver: Any, hubs: Hubs) -> None:
+async def test_a_request_whose_answer_the_graph_refuses_stays_open(saver: Any, hubs: Hubs) -> None:
     watcher = await started(hubs, graphs.picky().compile(checkpointer=saver))
     (request,) = watcher.view.progress.pending
     await answer(watcher, "ask", {"size": 7})
@@ -104,9 +104,7 @@ async def test_what_the_graph_refuses_stays_open_with_its_words(saver: Any, hubs
 
 
 @pytest.mark.slow
-async def test_who_edited_elsewhere_withdraws_the_question_and_the_answer_is_refused(
-    saver: Any, hubs: Hubs
-) -> None:
+async def test_an_edit_by_another_program_withdraws_the_question(saver: Any, hubs: Hubs) -> None:
     app = graphs.team_of([]).compile(checkpointer=saver)
     watcher = await started(hubs, app, "mirror.db")
     await answer(watcher, "team", "yes")
@@ -140,7 +138,7 @@ async def test_a_fan_out_asks_for_each_item_by_its_branch(saver: Any, hubs: Hubs
         ({"interrupt_after": "*"}, "stopped after write"),
     ],
 )
-async def test_a_stop_that_was_compiled_in_is_passed_by_going_on(
+async def test_a_compiled_interrupt_is_passed_by_resuming(
     saver: Any, hubs: Hubs, compiled: dict[str, Any], title: str
 ) -> None:
     watcher = await started(hubs, graphs.routed([]).compile(checkpointer=saver, **compiled))

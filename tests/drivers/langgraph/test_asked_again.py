@@ -126,7 +126,7 @@ async def test_a_payload_names_the_parts_that_count(saver: Any, hubs: Hubs) -> N
     assert watcher.view.values["log"] == ["yes"]
 
 
-async def test_a_question_that_never_is_the_same_twice_says_how_to_mend_it(saver: Any, hubs: Hubs) -> None:
+async def test_a_question_that_always_changes_says_how_to_fix_it(saver: Any, hubs: Hubs) -> None:
     watcher = await started(hubs, stamped(saver, ()))
     await answer(watcher, "yes")
     asked = await answer(watcher, "yes")
@@ -151,7 +151,7 @@ async def test_a_question_asked_anew_after_an_edit_says_what_it_asked_before(sav
     assert watcher.view.values["log"][-1] == "paid 9: no"
 
 
-async def test_a_node_asked_in_a_later_round_says_nothing_of_the_round_before(saver: Any, hubs: Hubs) -> None:
+async def test_a_question_in_a_later_round_does_not_mention_the_round_before(saver: Any, hubs: Hubs) -> None:
     def ask(state: Any) -> dict[str, Any]:
         return {"log": [interrupt(f"round {len(state['log'])}?")]}
 

@@ -94,7 +94,7 @@ async def test_a_checkpoint_that_was_put_in_the_place_of_another_is_found(
     assert await findings(watcher) == [(2, None, f"parent of checkpoint {last}", "t")]
 
 
-async def test_a_thread_that_was_begun_anew_under_its_name_has_lost_all_that_was_decided(
+async def test_verify_finds_that_a_recreated_thread_lost_its_decisions(
     theirs: sqlite3.Connection, hubs: Hubs
 ) -> None:
     graph = asking(SqliteSaver(theirs))
@@ -129,7 +129,7 @@ async def test_a_thread_whose_newest_step_is_lost_says_so_when_it_is_opened(
     assert await findings(again) == [(2, None, f"checkpoint {newest}", "t")]
 
 
-async def test_who_has_run_the_thread_is_said_as_its_checkpoint_tells(saver: Any, hubs: Hubs) -> None:
+async def test_the_program_that_ran_a_thread_is_named_from_its_checkpoint(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     watcher = await hubs.watch(graph)
     await watcher.driver.execute(Start({"items": []}))
@@ -176,7 +176,7 @@ async def test_a_fork_keeps_the_checkpoint_and_the_state_that_it_was_made_on(sav
     assert [entry.note for entry in entries] == [None, "try it", "try it"]
 
 
-async def test_a_run_that_can_only_be_heard_by_its_stream_tells_the_same(
+async def test_a_run_observed_only_by_its_stream_emits_the_same_events(
     saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streamed = await to_the_question(hubs, asking(InMemorySaver()))

@@ -46,7 +46,7 @@ async def test_a_run_that_is_refused_only_as_it_begins_leaves_the_thread_paused(
 
 
 @pytest.mark.parametrize(("strategy", "written"), [("enqueue", 0), ("interrupt", 1), ("rollback", 1)])
-async def test_who_ends_a_run_of_somebody_else_stands_in_the_ledger(
+async def test_ending_someone_elses_run_is_in_the_ledger(
     busy: Busy, hubs: Hubs, strategy: Any, written: int
 ) -> None:
     watcher = await hubs.watch(busy.graph)
@@ -62,7 +62,7 @@ async def test_who_ends_a_run_of_somebody_else_stands_in_the_ledger(
     ] * written
 
 
-async def test_what_a_run_saves_that_was_waited_for_is_no_other_writers(busy: Busy, hubs: Hubs) -> None:
+async def test_checkpoints_of_an_awaited_run_are_not_a_conflict(busy: Busy, hubs: Hubs) -> None:
     watcher = await hubs.watch(busy.graph)
     await watcher.driver.execute(Start({"log": []}))
     busy.runs = ["theirs"]
@@ -132,7 +132,7 @@ class Refusing:
 @pytest.mark.parametrize(
     ("typed", "done"), [("", []), ("nothing", []), ("interrupt", [DoubleText("interrupt", "ann"), Run()])]
 )
-def test_lines_ask_what_becomes_of_the_other_run(typed: str, done: list[Any]) -> None:
+def test_plain_text_mode_asks_what_to_do_with_the_other_run(typed: str, done: list[Any]) -> None:
     console, driver = Typed(typed), Refusing()
     hub: Any = None
     context = Context(lambda work: work, hub, driver, console, "ann", 15.0)  # type: ignore[arg-type]

@@ -135,9 +135,7 @@ async def test_an_answer_on_a_state_that_was_not_seen_is_refused(saver: Any, hub
     assert (await watcher.run()).progress.status == "completed"
 
 
-async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_words(
-    saver: Any, hubs: Hubs
-) -> None:
+async def test_a_disabled_action_is_refused_with_the_reason_shown_beforehand(saver: Any, hubs: Hubs) -> None:
     watcher = await hubs.watch(asking(saver))
     driver = watcher.driver
     await driver.execute(Start({"items": []}))
@@ -150,7 +148,7 @@ async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_w
     assert (await watcher.check()).progress.head == 0
 
 
-async def test_a_run_is_paused_behind_the_superstep_in_flight(saver: Any, hubs: Hubs) -> None:
+async def test_a_run_pauses_after_the_superstep_in_flight(saver: Any, hubs: Hubs) -> None:
     watcher = await hubs.watch(asking(saver))
     await watcher.driver.execute(Start({"items": []}))
     await watcher.driver.execute(Run())

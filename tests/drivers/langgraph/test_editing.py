@@ -46,7 +46,7 @@ async def verified(watcher: Watcher) -> None:
     assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
-async def test_an_edit_is_a_checkpoint_of_theirs_and_a_step_of_ours(saver: Any, hubs: Hubs) -> None:
+async def test_an_edit_makes_a_langgraph_checkpoint_and_a_step(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await stepped(hubs, app)
     before = await watcher.check()
@@ -70,7 +70,7 @@ async def test_an_edit_is_a_checkpoint_of_theirs_and_a_step_of_ours(saver: Any, 
     await verified(watcher)
 
 
-async def test_an_edited_list_is_the_one_that_was_given_whatever_its_ends_are(saver: Any, hubs: Hubs) -> None:
+async def test_an_edited_list_is_stored_exactly_as_given(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await hubs.watch(app)
     head = await watcher.driver.execute(Start({"log": ["a", "b", "c"]}, actor="ann"))
@@ -80,7 +80,7 @@ async def test_an_edited_list_is_the_one_that_was_given_whatever_its_ends_are(sa
     await verified(watcher)
 
 
-async def test_the_preview_tells_values_and_the_way_on_as_each_node(saver: Any, hubs: Hubs) -> None:
+async def test_the_preview_shows_the_values_and_next_node_for_each_as_node(saver: Any, hubs: Hubs) -> None:
     watcher = await stepped(hubs, routed(saver))
     preview = await watcher.driver.preview(UpdateState({"score": 9}))
     (update,) = preview.updates
@@ -95,7 +95,7 @@ async def test_the_preview_tells_values_and_the_way_on_as_each_node(saver: Any, 
     assert preview.next_node == "END"
 
 
-async def test_as_node_decides_the_way_on(saver: Any, hubs: Hubs) -> None:
+async def test_as_node_decides_the_next_node(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await stepped(hubs, app)
     await watcher.driver.execute(UpdateState({"score": 2}, as_node="revise", actor="ann"))
@@ -103,7 +103,7 @@ async def test_as_node_decides_the_way_on(saver: Any, hubs: Hubs) -> None:
     assert theirs(app).next == ("write",)
 
 
-async def test_what_can_not_be_done_stores_nothing(saver: Any, hubs: Hubs) -> None:
+async def test_a_refused_edit_stores_nothing(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await stepped(hubs, app)
     before, entries = theirs(app).config, len(watcher.view.ledger)
@@ -116,7 +116,7 @@ async def test_what_can_not_be_done_stores_nothing(saver: Any, hubs: Hubs) -> No
     assert len((await watcher.check()).ledger) == entries
 
 
-async def test_an_edit_on_what_somebody_else_moved_is_refused(saver: Any, hubs: Hubs) -> None:
+async def test_an_edit_on_a_thread_that_another_program_moved_is_refused(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     watcher = await stepped(hubs, app)
     head = watcher.view.progress.head
@@ -128,7 +128,7 @@ async def test_an_edit_on_what_somebody_else_moved_is_refused(saver: Any, hubs: 
     assert view.checkpoints[-1].actor == "another program"
 
 
-async def test_an_edit_withdraws_what_waits_and_it_is_asked_anew(saver: Any, hubs: Hubs) -> None:
+async def test_an_edit_withdraws_the_request_which_is_then_asked_again(saver: Any, hubs: Hubs) -> None:
     app = graphs.team_of([]).compile(checkpointer=saver)
     watcher = await stepped(hubs, app, 2)
     (request,) = (await watcher.check()).progress.pending
@@ -194,7 +194,7 @@ async def test_no_edit_as_a_node_runs_past_a_question_on_another_branch(saver: A
     assert "send" not in ran
 
 
-async def test_a_fork_is_a_line_of_its_own_and_leaves_the_other_as_it_is(saver: Any, hubs: Hubs) -> None:
+async def test_a_fork_leaves_its_parent_unchanged(saver: Any, hubs: Hubs) -> None:
     app = routed(saver)
     hub = hubs.over(app)
     watcher = await Watcher.open(await hub.begin("t", "ann"))
@@ -247,7 +247,7 @@ async def test_a_fork_that_can_not_be_edited_is_not_made(saver: Any, hubs: Hubs)
     assert await watcher.driver.execute(Fork(1, "other")) == "other"
 
 
-async def test_an_edit_that_was_cut_off_behind_their_write_is_found_with_its_name(
+async def test_an_edit_interrupted_after_langgraphs_write_is_recovered_with_its_author(
     saver: Any, hubs: Hubs
 ) -> None:
     app = routed(saver)
@@ -260,7 +260,7 @@ async def test_an_edit_that_was_cut_off_behind_their_write_is_found_with_its_nam
     await verified(again)
 
 
-async def test_an_edit_that_was_cut_off_before_their_write_is_told_and_not_made(
+async def test_an_edit_interrupted_before_langgraphs_write_is_reported_and_dropped(
     saver: Any, hubs: Hubs
 ) -> None:
     app = routed(saver)

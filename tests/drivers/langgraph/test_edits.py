@@ -104,7 +104,9 @@ async def test_what_is_previewed_is_what_update_state_does(saver: BaseCheckpoint
         assert app.get_state(CONFIG).next == offers.next_nodes, offers
 
 
-async def test_the_next_node_is_told_for_each_node_it_can_be_made_as(saver: BaseCheckpointSaver[Any]) -> None:
+async def test_the_preview_names_the_next_node_for_each_possible_as_node(
+    saver: BaseCheckpointSaver[Any],
+) -> None:
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
     nodes = candidates(app, ["write"])
     assert nodes == ("write", "revise", "publish", "START")
@@ -117,7 +119,7 @@ async def test_the_next_node_is_told_for_each_node_it_can_be_made_as(saver: Base
     }
 
 
-async def test_a_route_that_raises_is_told_with_its_place(saver: BaseCheckpointSaver[Any]) -> None:
+async def test_a_route_that_raises_is_reported_with_its_place(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.routed([]), saver, interrupt_after=["write"])
     as_write, as_revise = await as_nodes(LocalTrial(app, app, head(app)), {"draft": ""}, ["write", "revise"])
     assert as_write.problem.startswith("ValueError: no draft to route by (in way, graphs.py:")
@@ -150,7 +152,7 @@ async def test_their_operator_gets_a_copy_and_what_it_raises_is_told(saver: Base
     assert app.get_state(CONFIG).values["log"] == ["node"]
 
 
-async def test_an_edit_inside_a_subgraph_leads_on_there(saver: BaseCheckpointSaver[Any]) -> None:
+async def test_an_edit_inside_a_subgraph_continues_there(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.team_of([]), saver)
     (task,) = app.get_state(CONFIG, subgraphs=True).tasks
     before = stored(app)
@@ -167,7 +169,7 @@ async def test_an_edit_inside_a_subgraph_leads_on_there(saver: BaseCheckpointSav
     assert stored(app) == before
 
 
-def test_what_can_not_be_set_is_said(saver: BaseCheckpointSaver[Any]) -> None:
+def test_channels_that_can_not_be_set_are_reported(saver: BaseCheckpointSaver[Any]) -> None:
     app = opened(graphs.two_reviews([]), saver)
     update, problems = update_of(app, {"draft": "x", "unheard": 1, "branch:to:legal": 2})
     assert update == {"draft": "x"}

@@ -209,7 +209,7 @@ async def test_an_input_that_does_not_fit_is_told(
     assert watcher.view.progress.head == -1
 
 
-async def test_what_it_gave_is_edited_and_is_what_it_gets_the_next_time(saver: Any, hubs: Hubs) -> None:
+async def test_an_edited_result_of_an_entrypoint_is_its_next_previous_value(saver: Any, hubs: Hubs) -> None:
     graph = summing(saver, [])
     watcher = await started(hubs, graph, {"n": 2})
     edit = UpdateState({"output": "mended"}, as_node="workflow", expected_step=1, actor="ann")
@@ -225,7 +225,7 @@ async def test_what_it_gave_is_edited_and_is_what_it_gets_the_next_time(saver: A
     assert "null" in refused.problems["output"]
 
 
-async def test_an_edit_of_one_that_asks_answers_nothing_and_ends_it(saver: Any, hubs: Hubs) -> None:
+async def test_editing_a_waiting_entrypoint_ends_it_without_an_answer(saver: Any, hubs: Hubs) -> None:
     watcher = await started(hubs, summing(saver, [], asks=True), {"n": 1})
     edit = UpdateState({"output": "by hand"}, as_node="workflow", expected_step=0, actor="ann")
     assert (await watcher.driver.preview(edit)).withdraws == ("whose is it?",)
@@ -248,7 +248,7 @@ async def test_a_fork_runs_its_tasks_again(saver: Any, hubs: Hubs) -> None:
     assert ran == ["double 0", "add"] * 2
 
 
-async def test_that_nothing_stops_between_its_tasks_is_said(hubs: Hubs) -> None:
+async def test_an_entrypoint_says_that_it_can_not_stop_between_tasks(hubs: Hubs) -> None:
     hub = hubs.over(summing(InMemorySaver(), []))
     driver = await hub.begin("t")
     await driver.execute(Start({"n": 1}))

@@ -67,7 +67,7 @@ async def test_a_graph_of_async_nodes_is_awaited(saver: Any, hubs: Hubs) -> None
     assert watcher.view.progress.status == "completed"
 
 
-async def test_what_a_node_writes_to_its_stream_is_told_and_kept(hubs: Hubs) -> None:
+async def test_custom_stream_output_is_shown_and_stored(hubs: Hubs) -> None:
     def work(_state: Numbers) -> dict[str, Any]:
         get_stream_writer()("half way")
         get_stream_writer()({"percent": 50})
@@ -80,7 +80,7 @@ async def test_what_a_node_writes_to_its_stream_is_told_and_kept(hubs: Hubs) -> 
     assert "percent" in kept.text
 
 
-async def test_a_models_words_are_told_as_they_come_and_its_tokens_counted(hubs: Hubs) -> None:
+async def test_model_output_is_streamed_and_its_tokens_are_counted(hubs: Hubs) -> None:
     usage: Any = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
     reply = AIMessage("a closure keeps its names", usage_metadata=usage)
 
@@ -134,7 +134,7 @@ def _used(read: int, written: int) -> Any:
 
 @pytest.mark.parametrize("model", [Priced(), PricedStream()], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("kept", [True, False], ids=["message kept", "text alone kept"])
-async def test_what_a_call_of_a_model_costs_is_told_whatever_its_node_keeps_of_it(
+async def test_the_cost_of_a_model_call_is_reported_even_if_its_node_drops_the_message(
     hubs: Hubs, model: Any, kept: bool
 ) -> None:
     def work(_state: Any) -> dict[str, Any]:
@@ -166,7 +166,7 @@ async def test_messages_that_were_there_before_are_not_counted_again(hubs: Hubs)
     assert [[use.tokens_in for use in point.uses] for point in points] == [[], [100], [10], [1_000]]
 
 
-async def test_what_a_node_used_before_it_asked_or_failed_counts_and_is_told_before_it_runs_again(
+async def test_usage_before_an_interrupt_or_failure_is_counted_and_shown_before_a_re_run(
     saver: Any, hubs: Hubs
 ) -> None:
     tries: list[int] = []
@@ -198,7 +198,7 @@ async def test_what_a_node_used_before_it_asked_or_failed_counts_and_is_told_bef
     assert len(view.checkpoints[-1].uses) == 3
 
 
-async def test_a_node_that_fails_is_told_with_its_line_and_runs_again(saver: Any, hubs: Hubs) -> None:
+async def test_a_failed_node_is_reported_with_its_line_and_can_run_again(saver: Any, hubs: Hubs) -> None:
     tries: list[int] = []
 
     def work(_state: Numbers) -> dict[str, Any]:
@@ -217,7 +217,7 @@ async def test_a_node_that_fails_is_told_with_its_line_and_runs_again(saver: Any
     assert (await watcher.check()).values["log"] == ["luck"]
 
 
-async def test_what_the_checkpointer_does_not_take_is_no_step_and_runs_again(
+async def test_a_step_that_the_checkpointer_refuses_is_not_committed_and_runs_again(
     tmp_path: Path, hubs: Hubs
 ) -> None:
     given: list[Any] = [len, "text"]
@@ -252,7 +252,7 @@ async def test_a_node_with_a_plus_in_its_name_is_one_node(saver: Any, hubs: Hubs
     assert [way.node for way in preview.as_nodes][:2] == ["a+b", "c"]
 
 
-async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs: Hubs) -> None:
+async def test_a_cancelled_blocking_node_saves_nothing(saver: Any, hubs: Hubs) -> None:
     started, go = threading.Event(), threading.Event()
 
     def work(_state: Numbers) -> dict[str, Any]:
@@ -281,7 +281,7 @@ async def test_a_node_that_blocks_is_given_up_and_saves_nothing(saver: Any, hubs
     assert not thread.is_alive()
 
 
-def test_a_run_that_was_given_up_does_not_end_the_threads_of_the_next_one() -> None:
+def test_a_cancelled_run_does_not_stop_the_threads_of_the_next_run() -> None:
     threads = pregel._KeptThreads()
     error = RuntimeError("given up")
 
@@ -298,7 +298,7 @@ def test_a_run_that_was_given_up_does_not_end_the_threads_of_the_next_one() -> N
     threads.close()
 
 
-def test_what_is_given_up_as_it_ends_has_ended() -> None:
+def test_cancelling_a_run_that_is_just_ending_lets_it_end() -> None:
     app = App(one_node(lambda _state: {"log": ["done"]}, InMemorySaver()))
     config = {"configurable": {"thread_id": "t"}}
 

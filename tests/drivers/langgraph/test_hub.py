@@ -58,7 +58,7 @@ async def test_an_input_that_no_node_has_taken_is_no_step_yet(saver: Any, hubs: 
     assert (await Watcher.open(await hub.begin("t", "ann"))).view.progress.head == -1
 
 
-async def test_nothing_is_taken_out_of_what_their_checkpointer_keeps(saver: Any, hubs: Hubs) -> None:
+async def test_deleting_a_thread_leaves_langgraphs_checkpoints(saver: Any, hubs: Hubs) -> None:
     hub = hubs.over(asking(saver))
     await (await Watcher.open(await hub.begin("t"))).driver.execute(Start({"items": ["in"]}, actor="ann"))
     assert hub.upkeep_refusal == UPKEEP_REFUSAL

@@ -89,7 +89,7 @@ def test_a_response_schema_checks_an_answer_before_the_graph_is_run() -> None:
         checked_value(style, {"why": "fine"})
 
 
-def test_a_schema_that_is_none_leaves_the_answer_open() -> None:
+def test_an_invalid_schema_accepts_any_answer() -> None:
     if HAS_SCHEMAS:
         request = ask("?", response_schema={"type": "strange"})
         assert request.schema is None
@@ -145,7 +145,7 @@ def test_an_unknown_payload_is_kept_as_json() -> None:
     )
 
 
-def test_tasks_of_a_fan_out_are_told_apart() -> None:
+def test_tasks_of_a_fan_out_are_distinguished() -> None:
     asked = opened("fan_out").asked
     assert [each.path for each in asked] == ["look[0]", "look[1]", "look[2]"]
     assert len({each.id for each in asked}) == 3
@@ -176,7 +176,7 @@ def test_a_named_checkpoint_asks_only_what_nobody_has_answered() -> None:
     assert [asked.id for asked in asked_by(pinned)] == [style.id]
 
 
-def test_what_runs_again_is_told_and_then_runs() -> None:
+def test_the_announced_nodes_run_again() -> None:
     graph = opened("two_reviews")
     info = GraphInfo("g", (NodeInfo("legal", ("*",), ("*",), tools=("lookup",)),), (), (), ())
     repeats = repeats_of_answer(graph.saved, Cursor("t", head=4), info)
@@ -203,7 +203,7 @@ def test_where_nothing_asked_nothing_runs_again() -> None:
     assert repeats_of_answer(graph.saved, Cursor("t"), GraphInfo("g", (), (), (), ())) is None
 
 
-def test_nothing_is_resumed_blind() -> None:
+def test_an_answer_to_another_checkpoint_is_refused() -> None:
     graph = opened("two_reviews")
     with pytest.raises(UsageError, match="nothing was answered"):
         resume({}, graph.asked)
@@ -238,7 +238,7 @@ async def test_two_questions_of_one_node_never_share_an_id() -> None:
 
 
 @needs_schemas
-def test_what_the_graph_itself_refuses_is_told_in_words_and_stays_open() -> None:
+def test_an_answer_that_the_graph_refuses_is_explained_and_the_request_stays_open() -> None:
     graph = opened("two_reviews")
     style = graph.asked[1]
     with pytest.raises(Exception, match="approved") as raised:
@@ -250,11 +250,11 @@ def test_what_the_graph_itself_refuses_is_told_in_words_and_stays_open() -> None
     assert [asked.id for asked in graph.asked] == [asked.id for asked in (graph.asked[0], style)]
 
 
-def test_other_errors_are_no_refusals() -> None:
+def test_other_errors_are_not_reported_as_refusals() -> None:
     assert refusal_of(ValueError("no")) is None
 
 
-def test_stops_that_were_compiled_in_are_told() -> None:
+def test_compiled_interrupts_are_reported() -> None:
     graph = Opened(graphs.routed([]), [], interrupt_before=["revise"])
     saved = graph.saved
     declared = graph.app.interrupt_before_nodes

@@ -86,7 +86,7 @@ graph = builder.compile(checkpointer=InMemorySaver(), store=store)
 """
 
 
-def test_a_command_lists_them(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_lists_store_items(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flow.py").write_text(FLOW)
     store = ("--store", "langgraph:flow.py")
@@ -102,7 +102,9 @@ def test_a_command_lists_them(app: App, tmp_path: Path, monkeypatch: pytest.Monk
     assert "compiled without a store" in app.expect(2, "items", "--store", "langgraph:langgraph/jokes").err
 
 
-def test_lines_list_them(talk: Talker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_text_mode_lists_store_items(
+    talk: Talker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flow.py").write_text(FLOW)
     said = talk("Z\nZ tea\nZ cocoa\nq\n", "run", "flow.py", "--plain", "--input", "task=x").out

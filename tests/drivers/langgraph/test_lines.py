@@ -47,7 +47,7 @@ def _checkpoint(graph: Any, next_node: str) -> Any:
     return states[-1].config
 
 
-async def test_a_replay_from_the_past_is_a_line_of_its_own(saver: Any, hubs: Hubs) -> None:
+async def test_a_replay_from_a_past_checkpoint_is_its_own_branch(saver: Any, hubs: Hubs) -> None:
     graph = chain(saver)
     graph.invoke({"words": []}, CONFIG)
     graph.invoke(None, _checkpoint(graph, "b"))
@@ -61,7 +61,7 @@ async def test_a_replay_from_the_past_is_a_line_of_its_own(saver: Any, hubs: Hub
     assert {each.summary.status for each in family.values()} == {"completed"}
 
 
-async def test_an_edit_of_theirs_in_the_past_is_a_line_that_begins_with_it(saver: Any, hubs: Hubs) -> None:
+async def test_an_edit_of_a_past_checkpoint_starts_its_own_branch(saver: Any, hubs: Hubs) -> None:
     graph = chain(saver)
     graph.invoke({"words": []}, CONFIG)
     graph.update_state(_checkpoint(graph, "c"), {"last": "edited"})
@@ -97,7 +97,7 @@ async def test_an_edit_that_was_not_made_here_is_another_programs_wherever_it_is
     assert [point.actor for point in alone.view.checkpoints][-2:] == ["another program"] * 2
 
 
-async def test_each_line_goes_on_from_its_own_end(saver: Any, hubs: Hubs) -> None:
+async def test_each_branch_continues_from_its_own_head(saver: Any, hubs: Hubs) -> None:
     graph = chain(saver)
     watcher = await hubs.watch(graph, mirror="mirror.db")
     await watcher.driver.execute(Start({"words": ["in"]}))
@@ -119,7 +119,7 @@ async def test_each_line_goes_on_from_its_own_end(saver: Any, hubs: Hubs) -> Non
     assert len(await again.threads()) == 2
 
 
-async def test_who_has_run_the_thread_meanwhile_is_told_before_anything_runs(saver: Any, hubs: Hubs) -> None:
+async def test_a_run_by_another_program_is_reported_before_anything_runs(saver: Any, hubs: Hubs) -> None:
     graph = chain(saver)
     watcher = await hubs.watch(graph)
     await watcher.driver.execute(Start({"words": []}))

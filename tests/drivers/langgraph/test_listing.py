@@ -71,7 +71,7 @@ async def test_a_page_of_many_threads_reads_a_state_a_row_and_mirrors_none(
     assert calls == {"snapshot": 110}
 
 
-async def test_a_row_tells_what_its_mirror_would(saver: Any, hubs: Hubs) -> None:
+async def test_a_listed_row_equals_that_of_its_mirror(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     graph.invoke({"items": ["in"]}, config("asks"))
     graph.update_state(config("done"), {"items": ["x"]}, "ask")
@@ -89,9 +89,7 @@ async def test_a_row_tells_what_its_mirror_would(saver: Any, hubs: Hubs) -> None
         assert row.info.graph_name == known.info.graph_name
 
 
-async def test_threads_that_are_opened_stand_between_the_others_with_their_forks(
-    saver: Any, hubs: Hubs
-) -> None:
+async def test_opened_threads_are_listed_among_the_others_with_their_forks(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     for name in ("a", "b", "c", "d"):
         graph.invoke({"items": ["in"]}, config(name))
@@ -204,7 +202,7 @@ async def test_the_queue_mirrors_what_waits_and_asks_no_thread_twice(
     assert calls["snapshot"] <= read + 2
 
 
-def test_a_checkpoint_tells_by_its_id_when_it_was_made(saver: Any) -> None:
+def test_the_id_of_a_checkpoint_gives_its_time(saver: Any) -> None:
     graph = asking(saver)
     graph.update_state(config("t"), {"items": ["x"]}, "plan")
     state = graph.get_state(config("t"))
@@ -213,7 +211,7 @@ def test_a_checkpoint_tells_by_its_id_when_it_was_made(saver: Any) -> None:
     assert [moment_of(name) for name in ("", "seven", "a-b", "x-y-z")] == [0, 0, 0, 0]
 
 
-def test_threads_without_a_time_stand_at_the_end() -> None:
+def test_threads_without_a_time_are_listed_last() -> None:
     assert list(in_order([], iter([(5, "b"), (0, "a")]))) == ["b", "a"]
 
 

@@ -29,7 +29,7 @@ def diamond() -> Any:
     return graph.add_edge("d", END).compile(checkpointer=InMemorySaver())
 
 
-async def test_of_nodes_that_run_at_once_the_one_that_failed_is_named_and_marked() -> None:
+async def test_the_failed_one_of_parallel_nodes_is_named_and_marked() -> None:
     def fails(_state: Log) -> Log:
         raise ValueError("boom")
 
@@ -54,7 +54,7 @@ async def test_of_nodes_that_run_at_once_the_one_that_failed_is_named_and_marked
         await hub.close()
 
 
-async def test_nodes_that_run_at_once_are_marked_one_by_one() -> None:
+async def test_parallel_nodes_are_marked_one_by_one() -> None:
     store = open_store("memory:")
     hub = LangGraphHub(diamond(), store, name="graph", source={"graph": "app.py"})
     try:

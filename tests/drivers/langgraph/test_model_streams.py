@@ -53,7 +53,7 @@ def calling(model: TwoVoices) -> Any:
     ],
     ids=["graph decides", "graph streams", "--stream", "--no-stream"],
 )
-async def test_models_stream_where_the_graph_or_the_person_wants_it(
+async def test_models_stream_if_the_graph_or_the_user_asks_for_it(
     model: TwoVoices, streams: bool | None, reply: str, shown: str, hubs: Hubs
 ) -> None:
     watcher = await Watcher.open(await hubs.over(calling(model), streams=streams).begin("t", "ann"))

@@ -63,7 +63,7 @@ async def test_single_steps_count_towards_the_recursion_limit(hubs: Hubs) -> Non
 
 
 @pytest.mark.slow
-async def test_an_input_and_an_answer_begin_to_count_anew(hubs: Hubs) -> None:
+async def test_an_input_and_an_answer_reset_the_recursion_count(hubs: Hubs) -> None:
     def ask(state: Any) -> dict[str, Any]:
         return {"log": [interrupt("Go on?")]}
 
@@ -161,7 +161,7 @@ async def test_a_server_keeps_the_route_that_a_command_chose(
 
 @pytest.mark.integration
 @pytest.mark.parametrize("saver", ["server"], indirect=True)
-async def test_an_edit_that_a_server_would_let_lose_its_way_is_refused(hubs: Hubs, saver: Any) -> None:
+async def test_an_edit_whose_route_the_server_would_lose_is_refused(hubs: Hubs, saver: Any) -> None:
     watcher = await hubs.watch(goes(SENT, destinations=(), saver=saver))
     await watcher.driver.execute(Start({"n": 0, "log": []}))
     await watcher.run()
@@ -220,7 +220,7 @@ async def test_stops_that_a_graph_was_compiled_with_hold_while_it_runs_on(hubs: 
 
 
 @pytest.mark.parametrize("command", [Run, Step])
-async def test_retry_policies_hold(hubs: Hubs, command: Any) -> None:
+async def test_retry_policies_apply(hubs: Hubs, command: Any) -> None:
     tries: list[int] = []
 
     def shaky(state: Any) -> dict[str, Any]:
@@ -276,7 +276,7 @@ async def test_failed_attempts_are_told_of_the_branch_or_the_node_inside_that_is
     assert branches == {"a+b/a": 2, "a+b/b": 1}
 
 
-async def test_cache_policies_hold(hubs: Hubs) -> None:
+async def test_cache_policies_apply(hubs: Hubs) -> None:
     ran: list[int] = []
 
     def slow(state: Any) -> dict[str, Any]:

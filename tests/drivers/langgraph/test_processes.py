@@ -100,7 +100,7 @@ async def _draft(watcher: Watcher) -> Any:
     return (await watcher.check()).values["draft"]
 
 
-async def test_what_another_process_wrote_is_seen_before_ours_is_taken(thread: Thread) -> None:
+async def test_commits_of_another_process_are_seen_before_ours_are_accepted(thread: Thread) -> None:
     watcher = await thread.open()
     head = watcher.view.progress.head
     assert thread.elsewhere() == 0

@@ -103,7 +103,7 @@ def test_the_edges_that_were_taken_are_drawn(
     assert {f"{ends.get(e.source, e.source)}>{ends.get(e.target, e.target)}" for e in drawn} == edges
 
 
-def test_looking_leaves_the_file_as_it_was(database: tuple[Path, Mapping[str, Any]], tmp_path: Path) -> None:
+def test_viewing_leaves_the_file_unchanged(database: tuple[Path, Mapping[str, Any]], tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     with sqlite3.connect(database[0]) as source, sqlite3.connect(copy) as target:
         source.backup(target)
@@ -131,7 +131,7 @@ def packed(code: int, content: Any) -> bytes:
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_what_a_hostile_row_names_is_never_called(kind: str) -> None:
+def test_code_named_in_a_hostile_row_is_never_called(kind: str) -> None:
     EVIL.unlink(missing_ok=True)
     code, content = HOSTILE[kind]
     assert StrictSerializer().loads_typed(("msgpack", packed(code, content))) in (
@@ -179,7 +179,7 @@ def test_pickles_and_constructors_in_json_are_data() -> None:
     assert read(("null", b"")) is None
 
 
-def test_what_is_no_such_file_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_checkpoint_database_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NoSuchStore, match="there is no file"):
         Checkpoints(tmp_path / "gone.sqlite")
     other = tmp_path / "other.db"

@@ -110,7 +110,7 @@ COMMANDS = {
     ],
 )
 @pytest.mark.slow
-def test_what_a_server_refuses_is_told_in_words(
+def test_a_refusal_of_the_langgraph_server_is_explained(
     server: Refusing, app: App, answer: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -124,7 +124,7 @@ def test_what_a_server_refuses_is_told_in_words(
 
 
 @pytest.mark.parametrize("rows", ['{"a": 1}', "[1]", '[{"graph_id": "g"}]', '"text"', "null"])
-def test_what_is_no_server_of_langgraph_is_told(
+def test_a_url_that_is_no_langgraph_server_is_reported(
     server: Refusing, app: App, rows: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(GIVEN, "search", json.loads(rows))
@@ -134,7 +134,7 @@ def test_what_is_no_server_of_langgraph_is_told(
     assert "this is a bug" not in done.err
 
 
-def test_what_is_wrong_with_which_part_of_a_request_is_told(server: Refusing, app: App) -> None:
+def test_an_invalid_part_of_a_request_is_named(server: Refusing, app: App) -> None:
     wrong = {"loc": ["query", "limit"], "msg": "Input should be less than 100"}
     server.answer = (422, json.dumps({"detail": [wrong]}))
     refused = app.expect(1, "log", THREAD, "--store", f"langgraph+{server.url}#g").err

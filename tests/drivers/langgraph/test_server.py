@@ -142,9 +142,7 @@ def begun_by_others(server: str, place: Path) -> str:
     return thread
 
 
-def test_a_thread_that_the_server_runs_is_told_as_busy_and_left_alone(
-    server: str, app: App, tmp_path: Path
-) -> None:
+def test_a_thread_that_the_server_runs_is_busy_and_left_alone(server: str, app: App, tmp_path: Path) -> None:
     thread = begun_by_others(server, tmp_path / "slow")
     store = ("--store", f"langgraph+{server}#slow")
     try:
@@ -219,7 +217,7 @@ def test_what_a_run_of_somebody_else_saved_is_rolled_back_by_choice(
     assert client.threads.get_state(thread)["values"]["done"] == "yes, and after"
 
 
-async def test_giving_a_run_up_cancels_it_on_the_server(server: str, tmp_path: Path) -> None:
+async def test_cancelling_a_run_cancels_it_on_the_server(server: str, tmp_path: Path) -> None:
     graph = ServerGraph(server, "slow")
     hub = LangGraphHub(graph, open_store("memory:"), name="slow", source={SERVER: server})
     watcher = await Watcher.open(await hub.begin(new_server_thread(), "ann"))

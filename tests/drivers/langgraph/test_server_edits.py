@@ -66,7 +66,7 @@ async def served(server: str) -> AsyncIterator[Served]:
     await opened.close()
 
 
-async def test_an_edit_is_foretold_and_made_past_reducers(served: Served) -> None:
+async def test_an_edit_is_previewed_and_bypasses_reducers(served: Served) -> None:
     driver = await served.ran("chat", {"messages": [{"role": "user", "content": "What?"}]})
     before = len(served.client.threads.search(limit=1000))
     snapshot = await driver.snapshot()
@@ -98,7 +98,7 @@ async def test_an_edit_that_the_graph_fails_on_is_told_and_nothing_is_stored(ser
     assert served.client.threads.get_state(driver.thread_id)["values"]["amount"] == 5
 
 
-async def test_an_edit_where_somebody_else_has_gone_on_is_refused(served: Served) -> None:
+async def test_an_edit_after_another_program_continued_is_refused(served: Served) -> None:
     driver = await served.ran("approval", {"amount": 5})
     step = (await driver.snapshot()).progress.head
     served.client.threads.update_state(driver.thread_id, {"offer": "other"}, as_node="draft")
@@ -109,7 +109,7 @@ async def test_an_edit_where_somebody_else_has_gone_on_is_refused(served: Served
     assert (state["values"]["amount"], state["values"]["offer"]) == (5, "other")
 
 
-async def test_a_run_where_somebody_else_has_gone_on_is_refused(served: Served) -> None:
+async def test_a_run_after_another_program_continued_is_refused(served: Served) -> None:
     thread = str(served.client.threads.create(graph_id="chat")["thread_id"])
     served.client.threads.update_state(thread, {"turns": 1, "mood": "x"}, as_node="chatbot")
     driver = await served.hub("chat").open(thread)
@@ -119,7 +119,7 @@ async def test_a_run_where_somebody_else_has_gone_on_is_refused(served: Served) 
     assert served.client.runs.list(thread) == []
 
 
-async def test_a_fork_from_a_checkpoint_goes_on_as_a_line_of_its_own(served: Served) -> None:
+async def test_a_fork_from_a_checkpoint_continues_as_its_own_branch(served: Served) -> None:
     driver = await served.ran("report", {"question": "Why?"})
     last = served.client.threads.get_state(driver.thread_id)["checkpoint"]["checkpoint_id"]
     fork = f"{driver.thread_id}~other"

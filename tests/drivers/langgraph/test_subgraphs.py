@@ -164,7 +164,7 @@ async def test_what_a_thread_inside_can_not_do_is_said(hubs: Hubs, saver: Any) -
 
 
 @pytest.mark.slow
-async def test_the_one_beside_it_stands_while_a_subgraph_is_stepped_through(hubs: Hubs, saver: Any) -> None:
+async def test_the_parallel_subgraph_waits_while_one_is_stepped_through(hubs: Hubs, saver: Any) -> None:
     ran: Ran = []
     hub = hubs.over(two_teams(ran).compile(checkpointer=saver))
     outer = await Watcher.open(await hub.begin("t", "ann"))
@@ -211,7 +211,7 @@ async def test_a_subgraph_inside_a_subgraph_is_stepped_into(hubs: Hubs, saver: A
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_pause_stops_inside_a_subgraph_behind_the_superstep_in_flight(
+async def test_a_pause_stops_inside_a_subgraph_after_the_superstep_in_flight(
     hubs: Hubs, saver: Any, asynchronous: bool
 ) -> None:
     ran: Ran = []
@@ -248,7 +248,7 @@ async def test_a_subgraph_that_can_not_be_looked_into_says_why_and_runs_as_one_s
     assert (await outer.driver.snapshot()).unfinished is None
 
 
-async def test_a_thread_inside_whose_node_went_on_outside_is_over(hubs: Hubs) -> None:
+async def test_a_subgraph_thread_whose_node_continued_elsewhere_is_over(hubs: Hubs) -> None:
     leave: Any = Command(goto="next", graph=Command.PARENT, update={"log": ["left"]})
     inner = StateGraph(State).add_node("work", lambda _state: leave).add_edge(START, "work").compile()
     graph = StateGraph(State).add_node("team", inner, destinations=("next",)).add_edge(START, "team")

@@ -174,7 +174,7 @@ def with_context() -> Any:
     return graph.compile(checkpointer=InMemorySaver(), interrupt_before=["b", "c"])
 
 
-async def test_each_step_gets_the_context_and_configurable_that_the_thread_was_begun_with(hubs: Hubs) -> None:
+async def test_each_step_gets_the_context_and_configurable_of_the_threads_start(hubs: Hubs) -> None:
     graph = with_context()
     watcher = await hubs.watch(graph)
     await watcher.driver.execute(

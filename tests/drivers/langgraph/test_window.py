@@ -152,7 +152,7 @@ async def test_its_steps_get_our_numbers_once_it_is_whole(
 
 
 @pytest.mark.slow
-async def test_what_was_read_before_it_was_closed_is_not_read_again(
+async def test_pages_read_before_closing_are_not_read_again(
     saver: Any, hubs: Hubs, hold: Callable[..., Held], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, held = long_thread(saver), hold(100)
@@ -169,7 +169,7 @@ async def test_what_was_read_before_it_was_closed_is_not_read_again(
     assert (view.progress.head, view.refusals.get("run")) == (LONG, None)
 
 
-async def test_a_history_that_can_not_be_read_is_told(
+async def test_an_unreadable_history_is_reported(
     saver: Any, hubs: Hubs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = long_thread(saver)
