@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from hitl_tui.drivers.langgraph.replaced_functions import FIRST_INPUT, replace_function
 
-_RESUMING: Final = "__pregel_resuming"
+RESUMING: Final = "__pregel_resuming"
+"""Key of `configurable` that says whether a run resumes an earlier one, which LangGraph infers otherwise."""
 
 
 class LiveChannels(NamedTuple):
@@ -42,7 +43,7 @@ class Leg:
         self, steps_left: int | None = None, *, continues: bool = False, carried: LiveChannels | None = None
     ) -> None:
         self._steps_left = steps_left
-        self._continues = continues
+        self.continues = continues
         self._carried = carried if continues else None
         self._takes_over = False
         self._loop: Any = None
@@ -70,8 +71,8 @@ class Leg:
             self._takes_over = carried is not None and carried.checkpoint == loop.checkpoint["id"]
             if carried is not None and self._takes_over:
                 loop.channels = carried.channels
-        elif self._continues and _keeps_one_state(loop) and (self._takes_over or _is_over(loop)):
-            configurable = {**loop.config["configurable"], _RESUMING: False}
+        elif self.continues and _keeps_one_state(loop) and (self._takes_over or _is_over(loop)):
+            configurable = {**loop.config["configurable"], RESUMING: False}
             loop.config = {**loop.config, "configurable": configurable}
 
     def entered(self, loop: Any) -> None:

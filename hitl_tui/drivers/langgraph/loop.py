@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.langgraph.continuing import Leg
+from hitl_tui.drivers.langgraph.continuing import RESUMING, Leg
 from hitl_tui.drivers.langgraph.discovery import stale
 from hitl_tui.drivers.langgraph.guard import AnswerGuard, answers_given, can_guard, guarded
 from hitl_tui.drivers.langgraph.interrupts import (
+    ALL,
     AskedInterrupt,
     kept_answers,
     refusal_of,
@@ -494,6 +495,8 @@ class PregelLoop:
         self._mirroring: asyncio.Task[None] | None = None
         self._continues = True
         """Whether the next superstep continues an earlier run, as LangGraph counts."""
+        self._may_be_held = False
+        """Whether a server checked before the superstep whether the graph was compiled to stop there."""
         self._woken = asyncio.Event()
         """Set when a subgraph has saved something, or the superstep is over."""
 
@@ -670,6 +673,9 @@ class PregelLoop:
         context = self.session.cursor.context if self._context is None else self._context
         config = config_of(self._thread, self.leaf if pinned else "")
         config["configurable"] = {**configurable_of(context), **config["configurable"]}
+        self._may_be_held = app.is_on_server and leg.continues and not pinned and not self._has_failed()
+        if self._may_be_held:
+            config["configurable"][RESUMING] = False
         stop = "interrupt_after" if self._given is None else "interrupt_before"
         options: dict[str, Any] = {stop: "*", "into": self._into, "leg": leg}
         if (given_context := context_of(app.root, context)) is not None:
@@ -693,6 +699,10 @@ class PregelLoop:
             await self._end_inside(superstep)
         app.carried = leg.end()
         return superstep, None
+
+    def _has_failed(self) -> bool:
+        """Whether the next superstep was tried before: what its tasks have done is kept."""
+        return self.session.cursor.attempt > 1
 
     def _leg(self) -> Leg:
         """Return which part of a LangGraph run the next superstep is."""
@@ -861,6 +871,7 @@ class PregelLoop:
             leaf = await self._mirror.app.state(config, subgraphs=True)
             self._hand_woken(leaf, refusal)
             if leaf is not None:
+                self._note_held(superstep, leaf)
                 await self._tell_inside(leaf)
         elif self._mirror.app.runs_through:
             leaf = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
@@ -868,6 +879,15 @@ class PregelLoop:
         if leaf is not None and (is_over or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    def _note_held(self, superstep: Superstep, leaf: Saved) -> None:
+        """Note that a server's graph was compiled to stop before all nodes, which its drawing does not tell."""
+        waits = any(task.error or task.interrupts for task in leaf.tasks)
+        if not self._may_be_held or self._pause_asked or superstep.is_open or waits or not leaf.tasks:
+            return
+        graph = self._mirror.app.root
+        if not set(leaf.next) & set(graph.interrupt_before_nodes):
+            graph.interrupt_before_nodes = ALL
 
     async def _read_saved(self, superstep: Superstep) -> None:
         """Read a superstep's saved checkpoints; LangGraph reports each before it is stored."""

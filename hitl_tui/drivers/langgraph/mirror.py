@@ -376,10 +376,23 @@ class Mirror:
         if asked:
             fresh = [request_of(each, step=cursor.head, now=leaf.at) for each in asked]
             return tuple(known.get(request.id, request) for request in fresh if request.id not in answered)
+        if held := self._held_before(session, cursor, leaf):
+            return held
         stops = () if cursor.passed else self.stops_compiled_in(session, leaf)[:1]
         stopped = [breakpoint_request(cursor, place_of(leaf.next), "before", leaf.at, stop) for stop in stops]
         same = {request.request_hash: request for request in session.cursor.pending}
         return tuple(same.get(request.request_hash, request) for request in stopped)
+
+    def _held_before(self, session: Session, cursor: Cursor, leaf: Saved) -> tuple[Request, ...]:
+        """Return the stop at which a server held this thread earlier, maybe in another process.
+
+        Its graph does not tell that it was compiled to stop before all nodes.
+        """
+        if not self.app.is_on_server or self.app.has_stops or not leaf.tasks:
+            return ()
+        return tuple(
+            asked for asked in session.cursor.pending if asked.breakpoint and asked.step == cursor.head
+        )
 
     def stops_compiled_in(self, session: Session, leaf: Saved) -> tuple[str, ...]:
         """Return the compiled-in stops between a line's newest step and the next one."""

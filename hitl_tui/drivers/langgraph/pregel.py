@@ -283,6 +283,7 @@ class App:
         self.ns = ""
         self.runs_through: bool = getattr(graph, "runs_through", False)
         """Whether a run stops nowhere but where the graph asks or ends, whatever it is told."""
+        self.is_on_server = hasattr(graph, "make_room")
         self.single = isinstance(graph.stream_channels_asis, str)
         """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()

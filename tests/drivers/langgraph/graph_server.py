@@ -182,7 +182,8 @@ class GraphServer(ThreadingHTTPServer):
     ) -> Iterator[tuple[str, Any]]:
         if name not in self.threads:
             self.threads.append(name)
-        config = {"configurable": {**(body.get("checkpoint") or {}), "thread_id": name}}
+        given = (body.get("config") or {}).get("configurable", {})
+        config = {"configurable": {**given, **(body.get("checkpoint") or {}), "thread_id": name}}
         modes = ["messages" if mode == "messages-tuple" else mode for mode in body["stream_mode"]]
         parts = self.graph.stream(entry, config, stream_mode=[*modes, "updates"], **stops)
         return self._parts(name, parts, modes)
