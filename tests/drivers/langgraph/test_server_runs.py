@@ -1,0 +1,78 @@
+"""Runs on a LangGraph server end in the state in which the server's own run ends them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed")
+
+from hitl_tui.drivers.langgraph.hub import LangGraphHub
+from hitl_tui.drivers.langgraph.server import ServerGraph
+from hitl_tui.drivers.langgraph.server_names import SERVER
+from hitl_tui.engine.commands import Start
+from hitl_tui.engine.log.store import Store
+from hitl_tui.stores import open_store
+from tests.drivers.langgraph.final_states import by_langgraph, by_us
+from tests.drivers.langgraph.graph_server import GraphServer, serving
+from tests.drivers.langgraph.graphs_of_the_world import CASES, chain, note
+from tests.support.watching import Watcher
+
+THREAD = "11111111-2222-4333-8444-555555555555"
+Run = Callable[[Watcher], Awaitable[Any]]
+
+
+@contextmanager
+def on_server(graph: Any) -> Iterator[tuple[GraphServer, ServerGraph]]:
+    """A graph that is served, and as it is seen from here."""
+    with serving(graph) as server:
+        served = ServerGraph(server.url)
+        try:
+            yield server, served
+        finally:
+            served.close()
+
+
+@asynccontextmanager
+async def watching(server: GraphServer, store: Store, *, begins: bool = False) -> AsyncIterator[Watcher]:
+    """A thread that a process of its own opens."""
+    graph = ServerGraph(server.url)
+    hub = LangGraphHub(graph, store, name="g", source={SERVER: server.url})
+    try:
+        driver = await (hub.begin(THREAD, "ann") if begins else hub.open(THREAD))
+        yield await Watcher.open(driver)
+    finally:
+        await hub.close()
+        graph.close()
+
+
+def titles(view: Any) -> list[str]:
+    return [request.title for request in view.progress.pending]
+
+
+@pytest.mark.parametrize("run", [Watcher.run, Watcher.step], ids=["run", "step"])
+async def test_a_stop_before_all_nodes_holds_though_no_drawing_shows_it(run: Run) -> None:
+    store = open_store("memory:")
+    with serving(chain({name: note(name) for name in "ab"}, interrupt_before="*")) as server:
+        async with watching(server, store, begins=True) as watcher:
+            await watcher.driver.execute(Start({"log": []}))
+            view = await run(watcher)
+            assert (titles(view), view.values["log"]) == (["stopped before a"], [])
+            view = await run(watcher)
+            assert (titles(view), view.values["log"]) == (["stopped before b"], ["a"])
+        async with watching(server, store) as watcher:
+            assert titles(await watcher.look()) == ["stopped before b"]
+            view = await run(watcher)
+            assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["step", "run"])
+@pytest.mark.parametrize("name", ["own memory", "own memory that asks", "stop before", "subgraph"])
+async def test_a_graph_on_a_server_ends_as_langgraph_ends_it(name: str, way: str) -> None:
+    case = CASES[name]
+    with on_server(case.build()) as (_, served):
+        assert await by_us(case._replace(build=lambda: served), way) == await by_langgraph(case)
