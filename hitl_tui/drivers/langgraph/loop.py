@@ -881,7 +881,7 @@ class PregelLoop:
         return node
 
     def _note_held(self, superstep: Superstep, leaf: Saved) -> None:
-        """Note that a server's graph was compiled to stop before all nodes, which its drawing does not tell."""
+        """Note that a server's graph was compiled to stop before all nodes; its drawing does not tell."""
         waits = any(task.error or task.interrupts for task in leaf.tasks)
         if not self._may_be_held or self._pause_asked or superstep.is_open or waits or not leaf.tasks:
             return
