@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hitl_tui.cli.options import complete_thread, dry_run_option, note_option, thread_argument
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
-from hitl_tui.errors import ExitCode, StaleWriter, UsageError
+from hitl_tui.errors import ExitCode, StaleWriter
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
@@ -51,8 +50,9 @@ async def update_state(
     object.
     """
     from hitl_tui.cli.headless import report
-    from hitl_tui.cli.inputs import Inputs
     from hitl_tui.engine.commands import UpdateState
+    from hitl_tui.view.edits import check_edit
+    from hitl_tui.view.inputs import Inputs
 
     given = Inputs(values, option="")
     driver = await opened.thread(thread)
@@ -61,7 +61,7 @@ async def update_state(
     if expected_step is not None and expected_step != head:
         raise await _moved(driver, expected_step, head)
     changes = given.for_channels(snapshot.graph)
-    withdrawn = await _check(driver, changes, head, as_node)
+    withdrawn = await check_edit(driver, changes, head, as_node)
     try:
         step = await driver.execute(UpdateState(changes, head, as_node, opened.settings.reviewer, note))
     except StaleWriter:
@@ -97,16 +97,18 @@ async def fork(
     nodes would run again, which of them have side effects, and what they used last time.
     """
     from hitl_tui.cli.headless import print_repeats
-    from hitl_tui.cli.inputs import Inputs, open_place
+    from hitl_tui.cli.inputs import open_place
     from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Fork
     from hitl_tui.view.answers import read_settings
+    from hitl_tui.view.edits import check_edit
+    from hitl_tui.view.inputs import Inputs
 
     given = Inputs(values, option="")
     settings = read_settings(agents)
     driver, step = await open_place(opened, place)
     changes = given.for_channels((await driver.snapshot()).graph)
-    withdrawn = await _check(driver, changes, step, as_node)
+    withdrawn = await check_edit(driver, changes, step, as_node)
     command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note, as_node)
     if dry_run or not opened.as_json:
         await print_repeats(driver, command, as_json=opened.as_json)
@@ -156,26 +158,6 @@ async def rerun(
         step = (await fork.snapshot()).fork_step
         emit(ForkDocument(thread=name, parent=driver.thread_id, step=step))
     return await run_on(fork, opened.settings, as_json=opened.as_json)
-
-
-async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> Sequence[str]:
-    """Return the lines about the questions that an edit withdraws, to print once it is stored.
-
-    Raises:
-        UsageError: the edit can't be made; lists every problem, as the screen's editor does.
-    """
-    from hitl_tui.engine.commands import UpdateState
-    from hitl_tui.engine.log.events import EDIT
-    from hitl_tui.view.edits import as_node_lines, withdrawn_lines
-
-    if not changes or step < 0:
-        return ()
-    preview = await driver.preview(UpdateState(changes, step, as_node))
-    if preview.problems:
-        problems = [": ".join(filter(None, problem)) for problem in preview.problems.items()]
-        ways = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
-        raise UsageError("\n".join([*problems, *ways]), "nothing was stored")
-    return withdrawn_lines(preview.withdraws, preview.next_node)
 
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:

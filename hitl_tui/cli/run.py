@@ -235,8 +235,8 @@ def run(
     It starts a new thread unless --thread names an existing one. With --headless or --json it runs without
     a screen until something waits (exit code 3), fails (1) or ends (0).
     """
-    from hitl_tui.cli.inputs import Inputs
     from hitl_tui.loading.graphs import resolve_spec
+    from hitl_tui.view.inputs import Inputs
 
     given = Inputs(inputs)
     besides = Inputs(context, "--context ").plain() if context else None

@@ -1,16 +1,35 @@
-"""Describes what an edit would do: where it leads as each node, and which requests it withdraws."""
+"""Checks an edit, and describes what it would do: where it leads, and which requests it withdraws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from hitl_tui.engine.log.events import AsNode
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import UpdateState
+from hitl_tui.engine.log.events import EDIT, AsNode
 from hitl_tui.engine.log.records import END
+from hitl_tui.errors import UsageError
 from hitl_tui.view.sanitise import sanitise_line
 
 _NAME: Final = 60
 _WHY: Final = 200
+
+
+async def check_edit(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> list[str]:
+    """Return lines about the requests that an edit withdraws.
+
+    Raises:
+        UsageError: the edit can't be made; lists every problem.
+    """
+    if not changes or step < 0:
+        return []
+    preview = await driver.preview(UpdateState(changes, step, as_node))
+    if preview.problems:
+        problems = [": ".join(filter(None, problem)) for problem in preview.problems.items()]
+        ways = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
+        raise UsageError("\n".join([*problems, *ways]), "nothing was stored")
+    return withdrawn_lines(preview.withdraws, preview.next_node)
 
 
 def as_node_lines(edits: Iterable[AsNode]) -> list[str]:

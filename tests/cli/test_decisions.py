@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.cli import change
 from hitl_tui.config import default_store
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import StaleWriter
 from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
+from hitl_tui.view import edits
 from tests.support.commands import App
 from tests.support.places import SAMPLES
 from tests.support.spec import spec
@@ -405,17 +405,18 @@ def test_a_stale_edit_is_a_conflict_and_shows_the_difference(review: App) -> Non
 
 
 def test_an_edit_that_lost_a_race_shows_the_other_edit(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    check = change._check
+    check = edits.check_edit
 
-    async def slow(driver: Driver, *arguments: Any) -> None:
-        await check(driver, *arguments)
+    async def slow(driver: Driver, *arguments: Any) -> list[str]:
+        lines = await check(driver, *arguments)
         store = open_store(default_store())
         info = store.info("r")
         assert info is not None
         reopen_graph("r", info.source, store).update_state("r", {"draft": "Theirs"})
         store.close()
+        return lines
 
-    monkeypatch.setattr(change, "_check", slow)
+    monkeypatch.setattr(edits, "check_edit", slow)
     done = review.expect(4, "update-state", "r", "draft=Mine", "--json").document
     assert "changed since step 2:\ndraft: changed" in done["details"]
     assert "+ Theirs" in done["details"]

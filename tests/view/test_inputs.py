@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.cli.inputs import Inputs
 from hitl_tui.engine.graph.description import GraphInfo, InputField
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.errors import UsageError
+from hitl_tui.view.inputs import Inputs
 
 
 def graph() -> GraphInfo:
