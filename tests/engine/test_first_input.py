@@ -105,7 +105,7 @@ def test_a_message_in_between_does_not_become_it(store: Checkpointer) -> None:
     assert found == ["task"] * 3
 
 
-def test_without_any_there_is_none() -> None:
+def test_without_messages_there_is_no_first_input() -> None:
     runner, found = looking("append", MemoryCheckpointer())
     runner.invoke({"note": "x"}, thread_id="t")
     assert found == [None] * 3

@@ -96,7 +96,7 @@ def test_values_that_do_not_fit_any_more_and_private_ones_stay_private() -> None
     assert found[1] == "the value of channel 'key' doesn't fit its schema"
 
 
-def test_nodes_and_ways() -> None:
+def test_differences_of_nodes_and_routes() -> None:
     new = info(ways={"write": {"": "polish"}, "polish": {"": END}}, writes=["draft"])
     assert words(differences(info(), new)) == [
         "node 'check' is gone",
@@ -130,7 +130,7 @@ def test_name_and_inputs() -> None:
         ("route:check", "the thread must choose a route after 'check', and no edge leads from there"),
     ],
 )
-def test_where_the_thread_stands(position: str, said: str | None) -> None:
+def test_the_threads_current_node_must_exist(position: str, said: str | None) -> None:
     new = info(ways={"write": {"": END}})
     first = differences(info(), new, Cursor("t", position=position))[0]
     assert first.blocks == (said is not None)

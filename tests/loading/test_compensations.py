@@ -52,7 +52,7 @@ def test_a_file_names_the_handlers_of_its_nodes(load_file: LoadFile, tmp_path: P
     [("cancle", "there is no 'cancle'"), ("wrong", "must take")],
     ids=["a function that is not there", "a function of other arguments"],
 )
-def test_a_handler_that_can_t_be_is_told_with_its_place(
+def test_an_invalid_handler_is_reported_with_its_place(
     load_file: LoadFile, tmp_path: Path, function: str, message: str
 ) -> None:
     (tmp_path / "trip_code.py").write_text(CODE)

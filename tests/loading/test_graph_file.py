@@ -200,7 +200,7 @@ def test_what_a_node_may_not_touch_is_refused(load_file: LoadFile) -> None:
             runner.invoke(thread_id="t")
 
 
-def test_the_value_of_a_channel_picks_the_way(load_file: LoadFile) -> None:
+def test_the_value_of_a_channel_picks_the_route(load_file: LoadFile) -> None:
     text = one_node("v = {}\nd = { default = { go = 1 } }", GATE).replace(
         '[[edges]]\nfrom = "work"\nto = "END"\n',
         '[[routes]]\nfrom = "work"\nchannel = "v"\n'

@@ -70,9 +70,7 @@ def test_a_mark_before_the_text_and_line_ends_of_windows_are_taken(tmp_path: Pat
         ('"string"', 'write a table, as { type = "string" }'),
     ],
 )
-def test_a_type_in_another_languages_word_is_told_with_the_one_that_was_meant(
-    load_file: LoadFile, schema: str, mend: str
-) -> None:
+def test_a_type_named_as_in_another_language_gets_a_hint(load_file: LoadFile, schema: str, mend: str) -> None:
     with pytest.raises(GraphInvalid, match=re.escape(mend)):
         load_file(GOOD.replace('schema = { type = "integer" }', f"schema = {schema}"))
 

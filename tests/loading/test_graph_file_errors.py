@@ -103,13 +103,13 @@ def test_the_file_of_the_cases_is_sound(load_file: LoadFile) -> None:
 
 
 @each_of(CASES)
-def test_a_mistake_is_told_with_its_place(
+def test_a_mistake_is_reported_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:
     told_at(load_file, old, new, line, message)
 
 
-def test_several_mistakes_are_told_together_in_the_order_of_the_file(load_file: LoadFile) -> None:
+def test_several_mistakes_are_reported_together_in_file_order(load_file: LoadFile) -> None:
     text = (
         GOOD.replace('"sum"', '"smu"')
         .replace('writes = ["draft"]', 'writes = ["x"]')
@@ -127,7 +127,7 @@ def test_too_many_mistakes_are_counted(load_file: LoadFile) -> None:
         load_file("".join(f"x{number} = 1\n" for number in range(30)))
 
 
-def test_a_mistake_in_a_channel_is_not_told_again_where_it_is_used(load_file: LoadFile) -> None:
+def test_a_mistake_in_a_channel_is_reported_only_once(load_file: LoadFile) -> None:
     with pytest.raises(GraphInvalid) as caught:
         load_file(GOOD.replace('{ default = "", schema', "{ default = 1, schema"))
     assert caught.value.message.count("\n") == 0

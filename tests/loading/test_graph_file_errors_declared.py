@@ -124,7 +124,7 @@ CASES = [
 
 
 @each_of(CASES)
-def test_a_mistake_is_told_with_its_place(
+def test_a_mistake_is_reported_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:
     told_at(load_file, old, new, line, message)

@@ -134,7 +134,9 @@ def test_the_policy_on_taint_of_a_subgraph_is_taken(tmp_path: Path) -> None:
         ("[nodes.left]", "[nodes.scan]", 9, "[maps.scan]: there is [nodes.scan] already"),
     ],
 )
-def test_a_mistake_is_told_where_it_is(tmp_path: Path, old: str, new: str, line: int, expected: str) -> None:
+def test_a_mistake_is_reported_where_it_is(
+    tmp_path: Path, old: str, new: str, line: int, expected: str
+) -> None:
     with pytest.raises(GraphInvalid) as failed:
         load(tmp_path, GOOD.replace(old, new, 1))
     message = str(failed.value)

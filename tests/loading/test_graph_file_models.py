@@ -51,7 +51,7 @@ OWN_CHANNELS = """
 """
 
 
-def test_channels_beside_a_workflow_take_the_place_of_its_own(load_file: LoadFile) -> None:
+def test_channels_beside_a_workflow_replace_its_own(load_file: LoadFile) -> None:
     runner = load_file(WORKFLOW + OWN_CHANNELS)
     assert runner.graph.channels["messages"].reducer.text == "last_n(6)"
     assert runner.graph.channels["extra"].visibility == "private"
@@ -59,7 +59,7 @@ def test_channels_beside_a_workflow_take_the_place_of_its_own(load_file: LoadFil
     assert len(runner.get_state("t")["messages"]) <= 6
 
 
-def test_channels_that_lack_one_the_workflow_writes_are_told_with_their_place(load_file: LoadFile) -> None:
+def test_missing_channels_of_a_workflow_are_reported_with_their_place(load_file: LoadFile) -> None:
     with pytest.raises(GraphInvalid) as caught:
         load_file(WORKFLOW + OWN_CHANNELS.replace("latest_draft", "last_draft"))
     assert "[channels]: it lacks latest_draft" in caught.value.message

@@ -69,7 +69,7 @@ def test_an_agent_gets_the_servers_that_it_names(tmp_path: Path) -> None:
         ('url = "http://localhost:8000/mcp"', 'url = "localhost"', "must begin with http"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_mistakes_are_reported_with_their_place(tmp_path: Path, old: str, new: str, words: str) -> None:
     with pytest.raises(GraphInvalid) as problem:
         load(tmp_path, FILE.replace(old, new))
     message = f"{problem.value.message} {problem.value.hint}"

@@ -100,7 +100,7 @@ def test_turns_may_live_in_a_channel(load: Callable[[str], GraphRunner]) -> None
         ('approve = "sometimes"', "sometimes"),
     ],
 )
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_are_reported_with_their_place(
     load: Callable[[str], GraphRunner], agent: str, problem: str
 ) -> None:
     with pytest.raises(GraphInvalid, match=problem) as caught:

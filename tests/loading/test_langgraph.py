@@ -171,7 +171,7 @@ async def make_graph():
         ("graph = make().compile(checkpointer=3)", "flow.py", "Invalid checkpointer"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_told(folder: Path, code: str, spec: str, words: str) -> None:
+def test_a_mistake_in_a_langgraph_file_is_reported(folder: Path, code: str, spec: str, words: str) -> None:
     write(folder, code)
     with pytest.raises((UsageError, GraphInvalid)) as caught:
         opened(folder, spec)
@@ -184,7 +184,7 @@ def test_options_of_ours_are_refused(folder: Path) -> None:
         opened(folder, "flow.py", model="ollama/x")
 
 
-def test_where_a_runner_of_ours_is_needed_it_is_refused_in_words(folder: Path) -> None:
+def test_a_langgraph_graph_is_refused_where_our_runner_is_needed(folder: Path) -> None:
     write(folder, "graph = make().compile()")
     with pytest.raises(UsageError, match="is a graph of LangGraph"):
         open_graph("flow.py", MemoryCheckpointer())
@@ -330,7 +330,7 @@ graph = make().compile()
         ('{"graphs": {"a": "./flow.py:x"},\n"checkpointer": {"path": "./flow.py:make"}}', "is a StateGraph"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_project_is_told_with_its_line(folder: Path, text: str, words: str) -> None:
+def test_a_mistake_in_a_project_is_reported_with_its_line(folder: Path, text: str, words: str) -> None:
     write(folder, "x = graph = make().compile()")
     (folder / "langgraph.json").write_text(text)
     with pytest.raises((UsageError, GraphInvalid)) as caught:
@@ -345,7 +345,7 @@ def test_a_missing_file_of_variables_is_a_warning(folder: Path) -> None:
         opened(folder, "langgraph.json")
 
 
-def test_a_missing_dependency_is_told_with_how_to_install_it(folder: Path) -> None:
+def test_a_missing_dependency_says_how_to_install_it(folder: Path) -> None:
     write(folder, "import not_there_at_all")
     project(folder, graphs={"a": "./flow.py:graph"}, dependencies=["not-there-at-all>=1"])
     with pytest.raises(CodeFailed) as caught:

@@ -84,7 +84,7 @@ def test_lines(path: tuple[str | int, ...], line: int, ending: str) -> None:
     assert line_index(TEXT.replace("\n", ending))[path] == line
 
 
-def test_what_is_missing_stands_where_its_table_stands() -> None:
+def test_a_missing_key_has_the_position_of_its_table() -> None:
     index = line_index(TEXT)
     assert line_of(index, ("table", "sub.table", "missing", 3)) == 20
     assert line_of(index, ("missing",)) is None

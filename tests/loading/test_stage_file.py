@@ -64,17 +64,17 @@ SHOW = '[show]\ngraph = "advisor"\n'
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line_and_how_to_mend_it(
+def test_a_mistake_in_a_script_is_reported_with_its_line_and_a_fix(
     tmp_path: Path, text: str, message: str
 ) -> None:
     assert problems(tmp_path, text) == [message]
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert len(problems(tmp_path, f"{SHOW}x = 1\n[[stops]]\nvisit = 0\n[[captions]]\nnode = 3\n")) == 4
 
 
-def test_the_published_schema_is_that_of_the_classes_and_takes_every_script_that_comes_along() -> None:
+def test_the_published_schema_matches_the_classes_and_every_bundled_script() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == stage_schema_text(), (
         "run: python -m tests.tools.graph_file_schema"
     )
@@ -86,7 +86,7 @@ def test_the_published_schema_is_that_of_the_classes_and_takes_every_script_that
     assert not validator.is_valid({"show": {"graph": "advisor"}, "stops": [{"atfer": "x"}]})
 
 
-def test_a_script_is_found_by_its_file_or_by_the_name_of_one_that_comes_along(tmp_path: Path) -> None:
+def test_a_script_is_found_by_its_file_or_as_a_bundled_one(tmp_path: Path) -> None:
     assert find_script("closures").parent == scripts_folder()
     with pytest.raises(UsageError, match="did you mean 'closures'"):
         find_script("closure")

@@ -66,7 +66,7 @@ def test_other_options_or_another_name_are_another_graph(place: Place, other: di
         assert any(str(value) in line for line in lines)
 
 
-def test_whoever_edits_a_file_of_their_own_is_never_asked(place: Place) -> None:
+def test_editing_your_own_file_never_asks(place: Place) -> None:
     place.trust().record(place.source, "named")
     for number in range(3):
         place.file.write_text(f"{number}{number}\n")
@@ -193,7 +193,7 @@ def test_a_store_in_memory_holds_what_this_process_began(place: Place) -> None:
     assert not place.kept.exists()
 
 
-def test_the_same_store_by_another_way_is_the_same_store(place: Place, tmp_path: Path) -> None:
+def test_the_same_store_by_another_path_is_the_same_store(place: Place, tmp_path: Path) -> None:
     real, link = tmp_path / "a.db", tmp_path / "link.db"
     real.write_text("")
     link.symlink_to(real)
@@ -201,7 +201,7 @@ def test_the_same_store_by_another_way_is_the_same_store(place: Place, tmp_path:
     place.trust(str(link)).check(place.source)
 
 
-def test_words_in_a_record_write_no_line_of_their_own(place: Place) -> None:
+def test_text_in_a_record_can_not_forge_a_line(place: Place) -> None:
     hostile = {"x": "a\nfile: innocent.py\x1b[2J", "long": "y" * 5_000}
     lines = place.asked({**place.source, "options": hostile})
     assert not any(line == "file: innocent.py" or "\x1b" in line or len(line) > 300 for line in lines)
@@ -224,7 +224,7 @@ def test_a_damaged_file_is_as_none_and_is_replaced(place: Place, damage: str) ->
     assert not place.asked()
 
 
-def test_where_nothing_can_be_kept_the_word_counts_for_this_process(place: Place) -> None:
+def test_trust_that_can_not_be_saved_counts_for_this_process(place: Place) -> None:
     place.kept.parent.write_text("no directory")
     trust = place.trust()
     with pytest.raises(NotTrusted) as refused:

@@ -37,7 +37,7 @@ def test_every_kind_of_thread_stands_where_its_anchor_says_and_goes_on_from_ther
 
 
 @pytest.mark.slow
-def test_a_store_put_back_to_an_earlier_copy(tmp_path: Path) -> None:
+def test_an_anchor_detects_a_store_restored_from_an_older_copy(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with closing(SQLiteCheckpointer(path)) as store:
         run(store)
@@ -62,7 +62,7 @@ def test_a_store_put_back_to_an_earlier_copy(tmp_path: Path) -> None:
         assert findings(store, "t", known)[0] == ("anchor", "checkpoint_hash")
 
 
-def test_a_log_written_anew_as_a_whole_agrees_with_itself() -> None:
+def test_an_anchor_detects_a_completely_rewritten_log() -> None:
     logs = []
     for actor in ("ann", "eve"):
         store = MemoryCheckpointer()
@@ -86,7 +86,7 @@ def test_anchors_of_other_threads_alone_are_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", '{"thread": 1}', "\udcff", "[" * 100_000])
-def test_a_line_that_is_no_anchor(line: str) -> None:
+def test_an_invalid_anchor_line_is_refused(line: str) -> None:
     with pytest.raises(UsageError, match="not an anchor line"):
         read_anchor(line)
 
@@ -98,7 +98,7 @@ class TestSince:
     def made(self) -> GraphRunner:
         return run(MemoryCheckpointer(), 12)
 
-    def test_what_came_after_the_anchor_is_checked_and_follows_from_it(self, made: GraphRunner) -> None:
+    def test_steps_after_the_anchor_are_checked_and_follow_from_it(self, made: GraphRunner) -> None:
         known = made.anchor("t")
         made.update_state("t", {"total": 1}, actor="ann")
         report = made.verify("t", anchor=known, since=known.step)
@@ -113,7 +113,7 @@ class TestSince:
             ("anchor", "ledger_hash"),
         ]
 
-    def test_it_takes_the_word_of_an_anchor_of_that_step(self, made: GraphRunner) -> None:
+    def test_a_check_since_a_step_trusts_the_anchor_of_that_step(self, made: GraphRunner) -> None:
         known = made.anchor("t")
         for anchors in ((), (known,)):
             with pytest.raises(UsageError, match="no anchor says where thread 't' was at step 3"):

@@ -86,7 +86,7 @@ def test_a_thread_that_is_no_longer_in_the_store_is_a_gap_at_the_step_it_made(
     )
 
 
-def test_a_thread_that_is_not_begun_yet_is_no_gap(path: Path) -> None:
+def test_a_thread_that_has_not_started_is_no_gap(path: Path) -> None:
     store = SQLiteCheckpointer(path)
     nested(store, World()).invoke({"note": "x"}, thread_id="t")
     link = BranchState("team", child=ChildLink("t/team#9"))
@@ -99,7 +99,7 @@ def test_a_thread_that_is_not_begun_yet_is_no_gap(path: Path) -> None:
     assert nested(SQLiteCheckpointer(path), World()).verify("t").missing == ()
 
 
-def test_a_child_that_can_not_be_read_is_told_and_does_not_hide_the_others(path: Path) -> None:
+def test_an_unreadable_child_is_reported_and_does_not_hide_the_others(path: Path) -> None:
     made(path)
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE checkpoint SET branches = x'7b' WHERE node = 'desk'")

@@ -144,7 +144,7 @@ def test_an_answer_that_is_gone_from_the_ledger(
     ]
 
 
-def test_a_refusal_behind_which_the_thread_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_continued_after_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     made = gated(MemoryCheckpointer())
     forge(monkeypatch, other("answer", data={"answer": "revise"}))
     made.invoke({"log": "go"}, thread_id="t")
@@ -273,7 +273,7 @@ def test_a_policy_on_taint_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert findings(made) == [(2, "choice", "approve", "reject")]
 
 
-def test_a_thread_that_stands_behind_a_gate_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_past_a_gate_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     made = gated(MemoryCheckpointer(), "after send")
     forge(monkeypatch, without("answer"))
     made.invoke({"log": "go"}, thread_id="t")
@@ -457,7 +457,7 @@ def test_a_request_that_asks_something_else_than_its_hash_says(
 
 
 @pytest.mark.parametrize("place", ["after draft", "before send"])
-def test_the_lawful_ways_past_a_gate(place: Place) -> None:
+def test_the_allowed_paths_past_a_gate(place: Place) -> None:
     store = MemoryCheckpointer()
     made = gated(store, place)
     for thread in ("answered", "edited", "again", "kept", "undone"):
@@ -485,7 +485,7 @@ def test_the_lawful_ways_past_a_gate(place: Place) -> None:
         assert (thread, row.status, findings(made, thread)) == (thread, "completed", [])
 
 
-def test_a_node_that_runs_again_after_each_answer_to_the_question_behind_it() -> None:
+def test_a_node_that_runs_again_after_each_answer_to_its_later_question() -> None:
     gate = Gate("draft", "good?", CHOICES)
     made = (
         StateGraph({"ok": Channel(False), "log": Channel([], reducer=append())})

@@ -84,7 +84,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("table", "field", "value"), UNREADABLE)
-def test_what_can_not_be_read_is_an_error_in_words_that_says_what_to_delete(
+def test_an_unreadable_lease_is_an_error_that_says_what_to_delete(
     path: Path, table: str, field: str, value: Any
 ) -> None:
     if path.is_dir() and isinstance(value, bytes):
@@ -107,9 +107,7 @@ def test_what_can_not_be_read_is_an_error_in_words_that_says_what_to_delete(
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"\xff\x00", b'[{"request": 1}]'])
-def test_who_is_at_a_question_and_can_not_be_read_is_an_error_that_says_what_to_delete(
-    path: Path, body: bytes
-) -> None:
+def test_an_unreadable_presence_is_an_error_that_says_what_to_delete(path: Path, body: bytes) -> None:
     for table in ("lease", "pause"):
         forge(path, table, "", REMOVED)
     with closing(opened(path)) as store:
@@ -155,9 +153,7 @@ def test_a_lease_that_looks_dead_is_taken_over_and_the_decision_is_stored_once(p
 
 
 @pytest.mark.parametrize("later", [(1 << 63) - 1, None], ids=["the last moment", "two hours"])
-def test_a_lease_that_ends_later_than_any_can_holds_nothing_and_is_a_finding(
-    path: Path, later: int | None
-) -> None:
+def test_a_lease_with_an_impossible_end_is_ignored_and_reported(path: Path, later: int | None) -> None:
     two_hours = now_us() + 7_200_000_000
     forge(path, "lease", "expires_at", two_hours if later is None else later)
     with closing(opened(path)) as store:
@@ -177,7 +173,7 @@ def test_a_lease_that_ends_later_than_any_can_holds_nothing_and_is_a_finding(
 
 
 @pytest.mark.parametrize("value", [REMOVED, "another"], ids=["gone", "another's"])
-def test_a_holder_whose_lease_was_changed_meanwhile_writes_nothing_more(path: Path, value: object) -> None:
+def test_a_holder_whose_lease_was_changed_can_not_write(path: Path, value: object) -> None:
     forge(path, "lease", "", REMOVED)
     with closing(opened(path)) as store:
 
@@ -195,7 +191,7 @@ def test_a_holder_whose_lease_was_changed_meanwhile_writes_nothing_more(path: Pa
 
 
 @pytest.mark.parametrize(("field", "value"), [("actor", "eve"), ("note", None), ("at", 1 << 60)])
-def test_a_forged_wish_to_pause_takes_no_decision_away(path: Path, field: str, value: Any) -> None:
+def test_a_forged_pause_request_loses_no_decision(path: Path, field: str, value: Any) -> None:
     forge(path, "lease", "", REMOVED)
     forge(path, "pause", field, value)
     with closing(opened(path)) as store:

@@ -241,7 +241,7 @@ class TestProcesses:
             monkeypatch.setattr(processes, "cores", lambda: 1)
             assert verify_tree(store, "t") == apart != here
 
-    def test_they_tell_how_far_they_are(self, log: Path) -> None:
+    def test_processes_report_their_progress(self, log: Path) -> None:
         far: list[tuple[int, int]] = []
         with closing(SQLiteCheckpointer(log)) as store:
             assert verify_tree(store, "t", watch=lambda *at: far.append(at)).ok
@@ -249,7 +249,7 @@ class TestProcesses:
         assert far
         assert {of for _, of in far} == {82}
 
-    def test_they_are_gone_when_it_is_over_and_when_it_is_given_up(self, log: Path) -> None:
+    def test_the_processes_end_when_the_check_ends_or_is_cancelled(self, log: Path) -> None:
         started: list[int] = []
         with closing(SQLiteCheckpointer(log)) as store:
             with processes_for(store, 80) as running:
@@ -271,14 +271,14 @@ class TestProcesses:
         assert len(started) == 4
         assert not any(map(alive, started))
 
-    def test_what_a_killed_one_leaves_is_done_by_who_asked(self, log: Path) -> None:
+    def test_the_work_of_a_killed_process_is_done_by_the_caller(self, log: Path) -> None:
         with closing(SQLiteCheckpointer(log)) as store, processes_for(store, 80) as running:
             assert running is not None
             for pid in pids(running):
                 os.kill(pid, 9)
             assert verify(store, "t", processes=running) == verify(store, "t")
 
-    def test_none_begin_for_a_short_thread_or_one_core(
+    def test_no_process_is_started_for_a_short_thread_or_one_core(
         self, log: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with closing(SQLiteCheckpointer(log)) as store:
@@ -288,7 +288,7 @@ class TestProcesses:
             with processes_for(store, 1_000_000) as running:
                 assert running is None
 
-    def test_none_begin_for_a_store_that_others_do_not_find(self, copy: Path) -> None:
+    def test_no_process_is_started_for_a_store_that_only_this_process_has(self, copy: Path) -> None:
         with closing(SQLiteCheckpointer(copy)) as store:
             away = copy.rename(copy.with_name("elsewhere.db"))
             with processes_for(store, 80) as running:

@@ -142,7 +142,7 @@ class TestWhatIsServed:
         assert runner.invoke(thread_id="f").status == "completed"
         assert runner.replay("f").nodes == 6
 
-    def test_a_run_that_failed_and_went_on_is_replayed(self, store: Checkpointer) -> None:
+    def test_a_run_that_failed_and_continued_is_replayed(self, store: Checkpointer) -> None:
         broken = [True]
 
         def check(state: Any, config: Any) -> dict[str, Any]:
@@ -184,14 +184,14 @@ class TestMismatches:
         ],
         ids=["a route ends it earlier", "a route goes on", "a condition ends it earlier"],
     )
-    def test_routes_and_conditions_that_decide_otherwise_are_told(
+    def test_routes_and_conditions_that_decide_differently_are_reported(
         self, store: Checkpointer, options: dict[str, Any], message: str
     ) -> None:
         graph(store, Calls()).invoke(thread_id="t")
         with pytest.raises(ReplayMismatch, match=message):
             graph(store, Calls(), **options).replay("t")
 
-    def test_a_route_that_raises_now_is_told(self, store: Checkpointer) -> None:
+    def test_a_route_that_now_raises_is_reported(self, store: Checkpointer) -> None:
         graph(store, Calls()).invoke(thread_id="t")
         other = graph(store, Calls())
         other.graph.routes["even"].targets.pop("odd")
@@ -213,7 +213,7 @@ class TestMismatches:
             (5, "next_hash"), (6, "next_hash"),
         ]  # fmt: skip
 
-    def test_a_channel_the_graph_has_no_more_is_told(self, store: Checkpointer) -> None:
+    def test_a_channel_that_the_graph_no_longer_has_is_reported(self, store: Checkpointer) -> None:
         graph(store, Calls()).invoke(thread_id="t")
         other = graph(store, Calls())
         other.graph.channels.pop("best")
@@ -221,7 +221,7 @@ class TestMismatches:
         assert {one.kind for one in found} == {"channel", "checkpoint"}
         assert [one.channel for one in found if one.kind == "channel"] == ["best"] * 6
 
-    def test_it_says_how_far_it_is(self, store: Checkpointer) -> None:
+    def test_replay_reports_its_progress(self, store: Checkpointer) -> None:
         runner = graph(store, Calls())
         runner.invoke(thread_id="t")
         progress: list[tuple[int, int]] = []
@@ -277,7 +277,7 @@ class TestOtherChannelsThanAtFirst:
         self.of(store, more=Channel(7, reducer="overwrite")).update_state("t", {"n": 2})
         assert self.of(store, more=Channel(9, reducer="overwrite")).replay("t").mismatches == ()
 
-    def test_a_change_of_its_value_is_still_told(self, store: Checkpointer) -> None:
+    def test_a_changed_value_is_still_reported(self, store: Checkpointer) -> None:
         self.of(store).step(thread_id="t")
         self.of(store, more=self.sum_of(7)).step(thread_id="t")
         found = self.of(store, more=Channel(7, reducer="max")).replay("t").mismatches

@@ -87,12 +87,12 @@ LIES: dict[str, tuple[int, dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("step", "lie", "fields"), LIES.values(), ids=LIES)
-def test_what_does_not_follow_is_told(step: int, lie: dict[str, Any], fields: list[str]) -> None:
+def test_taint_that_does_not_follow_is_reported(step: int, lie: dict[str, Any], fields: list[str]) -> None:
     found = followed(step, lambda record: replace(record, **lie))
     assert [one.field for one in found][: len(fields)] == fields
 
 
-def test_what_follows_is_not() -> None:
+def test_taint_that_follows_is_not_reported() -> None:
     assert followed(0, lambda record: record) == []
 
 
@@ -110,7 +110,7 @@ def test_what_follows_is_not() -> None:
     ],
     ids=["a checkpoint's taint gone", "another source", "a lineage gone", "a record's taint gone"],
 )
-def test_a_changed_store_is_told_once(tmp_path: Path, change: str, kind: str, step: int) -> None:
+def test_a_change_in_the_store_is_reported_once(tmp_path: Path, change: str, kind: str, step: int) -> None:
     with closing(SQLiteCheckpointer(tmp_path / "runs.db")) as store:
         run(store)
     with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as db:

@@ -317,7 +317,7 @@ class TestDamage:
         assert damage(directory, "tear", min(own, key=len)[::41]) == []
 
     @pytest.mark.slow
-    def test_what_takes_too_long_is_told_with_its_place(self, file: Stored) -> None:
+    def test_damage_that_takes_too_long_is_reported_with_its_place(self, file: Stored) -> None:
         assert damage(file, "hang", range(3, 4)) == [f"3: ended by signal {signal.SIGXCPU}"]
 
 

@@ -18,7 +18,7 @@ pytestmark = spec("12")
 
 
 class TestWhole:
-    def test_a_log_that_is_whole_has_nothing_to_tell(self, store: Checkpointer) -> None:
+    def test_an_intact_log_has_no_findings(self, store: Checkpointer) -> None:
         runner = run(store)
         for report in (runner.verify("t"), runner.verify("t", strict=True)):
             assert report.mismatches == ()
@@ -33,7 +33,7 @@ class TestWhole:
         for thread in ("f", "g"):
             assert runner.verify(thread, strict=True).mismatches == ()
 
-    def test_without_the_graph_it_tells_how_much_it_could_not_compare(self, store: Checkpointer) -> None:
+    def test_without_the_graph_verify_says_what_it_could_not_compare(self, store: Checkpointer) -> None:
         run(store)
         report = verify(store, "t")
         assert report.mismatches == ()
@@ -63,7 +63,7 @@ class TestWhole:
 
 
 class TestStrict:
-    def test_a_changed_reducer_of_a_user_is_told_where_it_differs(self, store: Checkpointer) -> None:
+    def test_a_changed_custom_reducer_is_reported_where_it_differs(self, store: Checkpointer) -> None:
         run(store)
 
         def longest(old: Any, new: Any) -> Any:
@@ -78,14 +78,14 @@ class TestStrict:
             ("reducer", "word", "result"),
         }
 
-    def test_another_reducer_is_told_once(self, store: Checkpointer) -> None:
+    def test_another_reducer_is_reported_once(self, store: Checkpointer) -> None:
         run(store)
         changed = graph(total="max").compile(checkpointer=store)
         report = changed.verify("t", strict=True)
         (found,) = report.mismatches
         assert (found.kind, found.channel, found.expected, found.actual) == ("reducer", "total", "sum", "max")
 
-    def test_a_reducer_that_fails_is_told(self, store: Checkpointer) -> None:
+    def test_a_failing_reducer_is_reported(self, store: Checkpointer) -> None:
         run(store)
 
         def longest(_old: Any, _new: Any) -> Any:
@@ -97,7 +97,7 @@ class TestStrict:
 
 
 @pytest.mark.slow
-def test_it_holds_no_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_does_not_load_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spans: list[int] = []
     with closing(SQLiteCheckpointer(tmp_path / "runs.db")) as store:
         for step in range(600):

@@ -184,7 +184,7 @@ class TestSQLite:
             ("snapshot", None, step, "idle", "value"),
         ]
 
-    def test_what_can_not_be_read_is_told_and_the_rest_checked(self, path: Path) -> None:
+    def test_an_unreadable_row_is_reported_and_the_rest_is_checked(self, path: Path) -> None:
         report = self.tampered(path, "UPDATE record SET change = '{' WHERE step = 30")
         kinds = mismatches_in(report)
         assert [place[0] for place in kinds] == ["unreadable"]

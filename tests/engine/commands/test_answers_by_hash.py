@@ -94,7 +94,7 @@ def test_an_answer_is_still_valid_after_an_unrelated_edit(store: Checkpointer) -
     assert runner.invoke(thread_id="t")["out"] == ["approve", 10]
 
 
-def test_identical_questions_are_told_apart(store: Checkpointer) -> None:
+def test_identical_questions_are_distinguished(store: Checkpointer) -> None:
     runner = runner_of(store, lambda s, c: {"out": [c.interrupt("Continue?"), c.interrupt("Continue?")]})
     runner.invoke(thread_id="t")
     assert give(runner, "first").status == "waiting"

@@ -100,7 +100,9 @@ def test_a_node_s_own_except_does_not_swallow_the_question(store: Checkpointer) 
         ("ask", "interrupt", []),
     ],
 )
-def test_kinds(store: Checkpointer, kind: str, reason: str, choices: list[str]) -> None:
+def test_each_kind_of_question_makes_its_request(
+    store: Checkpointer, kind: str, reason: str, choices: list[str]
+) -> None:
     question: dict[str, Any] = {"kind": kind, "title": "well?", "payload": {"x": 1}, "subject": "draft"}
     if kind == "choose":
         question["choices"] = ["red", {"id": "blue", "label": "Blue", "key": "b", "text": "required"}]

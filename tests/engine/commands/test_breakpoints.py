@@ -25,7 +25,7 @@ def stops(runner: Any, thread: str = "t") -> list[tuple[str, int]]:
     return found
 
 
-def test_before_stops_in_front_of_the_node_and_after_behind_it(store: Checkpointer) -> None:
+def test_interrupt_before_stops_before_the_node_and_after_stops_after_it(store: Checkpointer) -> None:
     runner = line(store, say("one"), say("two"), interrupt_before=["b"], interrupt_after=["b"])
     assert stops(runner) == [("stopped before b", 1), ("stopped after b", 2)]
     assert list(runner.get_state("t")["log"]) == ["one", "two"]

@@ -70,21 +70,21 @@ class TestClaim:
         assert asked.claimed() == []
         asked.check()
 
-    def test_is_in_no_log(self, store: Checkpointer) -> None:
+    def test_a_claim_is_not_in_the_log(self, store: Checkpointer) -> None:
         asked = Asked(store)
         before = store.ledger("t")
         asked.claim("ann")
         asked.desk.do(Unclaim(asked.request.id, "ann"))
         assert store.ledger("t") == before
 
-    def test_ends_at_its_time(self, store: Checkpointer) -> None:
+    def test_a_claim_ends_at_its_time(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann", minutes=2)
         asked.desk.clock.advance(2 * 60 + 1)
         asked.answer("bob")
         assert [entry.actor for entry in ledger_of(store, "t", "answer")] == ["bob"]
 
-    def test_ends_with_its_process_unless_it_lasts(self, store: Checkpointer) -> None:
+    def test_a_claim_ends_with_its_process_unless_it_is_lasting(self, store: Checkpointer) -> None:
         asked = Asked(store)
         for lasts in (False, True):
             asked.claim("ann", lasts=lasts)
@@ -105,7 +105,7 @@ class TestClaim:
         assert [entry.actor for entry in ledger_of(store, "t", "answer")] == ["bob"]
         asked.check()
 
-    def test_is_given_back_by_its_own_alone(self, store: Checkpointer) -> None:
+    def test_only_its_owner_releases_a_claim(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann")
         with pytest.raises(AnswerRefused, match="ann"):
@@ -115,7 +115,7 @@ class TestClaim:
         assert asked.desk.do(Unclaim(asked.request.id, "ann")) is False
         asked.answer("bob")
 
-    def test_one_that_lasts_stays_when_the_card_is_left(self, store: Checkpointer) -> None:
+    def test_a_lasting_claim_stays_when_the_card_is_closed(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann", lasts=True)
         assert asked.desk.do(Unclaim(asked.request.id, "ann", left=True)) is False
@@ -123,7 +123,7 @@ class TestClaim:
         assert asked.desk.do(Unclaim(asked.request.id, "ann")) is True
         assert asked.claimed() == []
 
-    def test_taking_it_over_wants_the_name_and_is_in_the_ledger(self, store: Checkpointer) -> None:
+    def test_taking_over_a_claim_needs_the_name_and_is_in_the_ledger(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann")
         for wrong in ("", "cleo"):
@@ -153,14 +153,14 @@ class TestClaim:
         with pytest.raises(AnswerRefused, match="ann has answered"):
             asked.claim("ann")
 
-    def test_what_waits_no_more_can_not_be_claimed(self, store: Checkpointer) -> None:
+    def test_an_answered_request_can_not_be_claimed(self, store: Checkpointer) -> None:
         asked = Asked(store)
         wanted = asked.request.id
         asked.answer("ann")
         with pytest.raises(AnswerRefused, match="answered already"):
             asked.desk.do(Claim(wanted, "bob"))
 
-    def test_a_deadline_does_not_wait_for_it(self, store: Checkpointer) -> None:
+    def test_a_deadline_does_not_wait_for_a_claim(self, store: Checkpointer) -> None:
         asked = Asked(store, deadline=60, on_timeout="approve")
         asked.claim("ann")
         asked.desk.clock.advance(61)
@@ -187,7 +187,7 @@ class TestClaim:
 
 
 class TestHandOver:
-    def test_it_is_theirs_with_a_note_and_others_may_still_answer(self, store: Checkpointer) -> None:
+    def test_a_handed_over_request_has_a_note_and_others_can_still_answer(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann")
         asked.hand("ann", "bob", note="you know the customer")
@@ -214,14 +214,16 @@ class TestHandOver:
         asked.check()
 
     @pytest.mark.parametrize("to", ["cleo", "ann"])
-    def test_who_may_not_answer_or_has_gets_nothing(self, store: Checkpointer, to: str) -> None:
+    def test_a_request_is_not_handed_to_someone_who_may_not_answer_or_has_voted(
+        self, store: Checkpointer, to: str
+    ) -> None:
         asked = Asked(store, reviewers=["ann", "bob"], quorum=2, one_account=True)
         asked.answer("ann")
         with pytest.raises(AnswerRefused, match=to):
             asked.hand("ann", to)
         assert asked.request.handed is None
 
-    def test_what_somebody_else_has_claimed_is_not_passed_on(self, store: Checkpointer) -> None:
+    def test_a_request_claimed_by_someone_else_is_not_handed_over(self, store: Checkpointer) -> None:
         asked = Asked(store)
         asked.claim("ann")
         with pytest.raises(AnswerRefused, match="ann"):
@@ -252,7 +254,7 @@ class TestEscalation:
         "escalate_after": 60,
     }
 
-    def test_others_may_answer_from_then_on(self, store: Checkpointer) -> None:
+    def test_after_the_escalation_others_can_answer(self, store: Checkpointer) -> None:
         asked = Asked(store, **self.TERMS)
         with pytest.raises(AnswerRefused, match="bob may not answer"):
             asked.answer("bob")
@@ -318,7 +320,7 @@ class TestEscalation:
         desk.do(Answer(request.id, "approve", step=request.step, actor="cleo"))
         assert runner.verify("t", strict=True).ok
 
-    def test_of_a_subgraph_it_happens_there_and_once(self, store: Checkpointer) -> None:
+    def test_a_request_in_a_subgraph_escalates_there_and_once(self, store: Checkpointer) -> None:
         runner = asking(store, reviewers=["ann"], escalate_to=["bob"], escalate_after=0.000_001)
         runner.invoke({}, thread_id="t")
         request = runner.open("t").cursor.pending[0]
@@ -329,7 +331,7 @@ class TestEscalation:
         assert runner.verify("t", strict=True).ok
 
     @pytest.mark.parametrize("early", [False, True], ids=["other names", "too early"])
-    def test_a_forged_one_is_found(
+    def test_a_forged_escalation_is_found(
         self, store: Checkpointer, monkeypatch: pytest.MonkeyPatch, early: bool
     ) -> None:
         asked = Asked(store, **self.TERMS)

@@ -70,13 +70,13 @@ def test_every_limit_can_be_extended_as_json() -> None:
         ("[" * 100_000, "JSON|recursion"),
     ],
 )
-def test_what_is_no_command_is_refused_in_words(data: bytes | str, wanted: str) -> None:
+def test_an_invalid_command_is_refused_with_a_reason(data: bytes | str, wanted: str) -> None:
     with pytest.raises(UsageError, match=re.compile(wanted, re.DOTALL | re.IGNORECASE)) as refused:
         decode_command(data)
     assert "update_state" in refused.value.hint
 
 
 @pytest.mark.parametrize("value", [float("nan"), b"raw", {1: "x"}, {"a": {"b": object()}}])
-def test_a_value_that_is_none_of_json_is_refused_not_bent(value: Any) -> None:
+def test_a_value_that_is_not_json_is_refused_and_not_converted(value: Any) -> None:
     with pytest.raises(ValueRejected, match="value"):
         encode_command(commands.Answer("r", value, 1))

@@ -62,7 +62,7 @@ async def test_every_way_to_run_takes_it(store: Checkpointer) -> None:
     assert [step.step async for step in flow.astream(thread_id="b", context=CONTEXT)] == [1, 2, 3]
 
 
-def test_stepping_and_resuming_go_on_with_it(store: Checkpointer) -> None:
+def test_stepping_and_resuming_keep_the_context(store: Checkpointer) -> None:
     flow = runner(store)
     flow.step(thread_id="t", context=CONTEXT)
     assert list(runner(store).step(thread_id="t")["seen"]) == ["acme", "acme"]
@@ -105,7 +105,7 @@ def test_what_the_caller_changes_afterwards_changes_nothing(store: Checkpointer)
         ({"a": ["x" * 1000] * 20}, HitlError, "may take|over the limit"),
     ],
 )
-def test_what_it_can_not_hold_is_told_before_anything_is_written(
+def test_an_invalid_context_is_refused_before_anything_is_written(
     store: Checkpointer, context: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
@@ -158,7 +158,7 @@ def test_a_replay_asks_routes_with_it(store: Checkpointer) -> None:
     assert flow.replay("t").ok
 
 
-def test_it_is_in_the_chain(store: Checkpointer) -> None:
+def test_the_context_is_covered_by_the_hash_chain(store: Checkpointer) -> None:
     flow = runner(store)
     flow.invoke(thread_id="t", context=CONTEXT)
     assert flow.verify("t", strict=True).ok
@@ -171,7 +171,7 @@ def test_it_is_in_the_chain(store: Checkpointer) -> None:
         assert not flow.verify("t").ok
 
 
-def test_graphs_inside_have_it(store: Checkpointer) -> None:
+def test_subgraphs_have_the_context(store: Checkpointer) -> None:
     inner = StateGraph({"who": Channel("")})
     inner.add_node("look", lambda s, config: {"who": config.context["tenant"]})
     inner.add_edge(START, "look").add_edge("look", END)
@@ -186,7 +186,7 @@ def test_graphs_inside_have_it(store: Checkpointer) -> None:
     assert flow.verify("t").ok
 
 
-def test_branches_have_it(store: Checkpointer) -> None:
+def test_branches_have_the_context(store: Checkpointer) -> None:
     graph = StateGraph({"items": Channel([1, 2], reducer="overwrite"), "seen": Channel([], reducer="append")})
     graph.add_map("m", over="items", node=lambda s, c: {"seen": f"{c.context['tenant']}{c.item}"})
     flow = graph.add_edge(START, "m").add_edge("m", END).compile(checkpointer=store)
@@ -209,7 +209,7 @@ def test_private_values_stay_out_of_streams_and_exports(store: Checkpointer) -> 
         import_thread(MemoryCheckpointer(), lines)
 
 
-def test_with_its_private_values_a_thread_goes_on_elsewhere(store: Checkpointer) -> None:
+def test_a_thread_exported_with_its_private_context_continues_elsewhere(store: Checkpointer) -> None:
     flow = runner(store, lambda s, c: {"seen": c.context["mail"]}, private_context=["mail"])
     flow.step(thread_id="t", context={**PRIVATE, "rounds": 2})
     other = MemoryCheckpointer()
@@ -238,7 +238,7 @@ def test_private_context_is_a_list_of_names() -> None:
         runner(None, private_context="mail")
 
 
-def test_files_keep_it_too(tmp_path: Any) -> None:
+def test_a_store_of_files_keeps_the_context(tmp_path: Any) -> None:
     flow = runner(FileCheckpointer(tmp_path))
     flow.step(thread_id="t", context=CONTEXT)
     assert list(runner(FileCheckpointer(tmp_path)).invoke(thread_id="t")["seen"]) == ["acme"] * 3

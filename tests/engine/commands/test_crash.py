@@ -60,7 +60,7 @@ def test_a_dead_run_s_thread_can_be_edited_and_then_waits(killed: Path) -> None:
     store.close()
 
 
-def test_the_takeover_is_told_to_whoever_opened_the_thread(killed: Path) -> None:
+def test_a_takeover_is_reported_to_the_process_that_opened_the_thread(killed: Path) -> None:
     store = SQLiteCheckpointer(killed)
     session = crashing.runner(store, killed).open("t")
     with session.writing():
@@ -90,7 +90,7 @@ def test_a_fork_whose_process_was_killed_after_its_first_commit_asks_what_waited
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_at_any_moment_it_loses_and_repeats_nothing(tmp_path: Path) -> None:
+def test_repeated_kills_at_any_moment_lose_and_repeat_nothing(tmp_path: Path) -> None:
     """Each process goes on where the one before it was killed, within a step or between two."""
     path, dice, seen = tmp_path / "runs.db", random.Random(11), 0
     committed: set[str] = set()

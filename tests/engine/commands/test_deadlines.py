@@ -52,7 +52,7 @@ def test_without_on_timeout_the_thread_fails_with_reason_deadline(store: Checkpo
         desk.do(Answer(wanted, "approve", step=2))
 
 
-def test_with_on_timeout_that_answer_is_applied_as_nobody_s(store: Checkpointer) -> None:
+def test_the_on_timeout_answer_is_applied_without_an_actor(store: Checkpointer) -> None:
     desk, wanted = waiting(store, on_timeout="approve")
     desk.clock.advance(61)
     desk.run()
@@ -92,7 +92,7 @@ def test_a_late_answer_is_refused_and_recorded(store: Checkpointer) -> None:
     assert [entry.actor for entry in ledger_of(store, "t", "refused")] == ["ann"]
 
 
-def test_an_answer_in_time_stands(store: Checkpointer) -> None:
+def test_an_answer_in_time_counts(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(59)
     desk.do(Answer(wanted, "approve", step=2))
@@ -101,7 +101,7 @@ def test_an_answer_in_time_stands(store: Checkpointer) -> None:
     assert desk.session.cursor.status == "completed"
 
 
-def test_it_also_ends_while_nobody_has_the_thread_open(store: Checkpointer) -> None:
+def test_a_deadline_passes_while_the_thread_is_closed(store: Checkpointer) -> None:
     desk, _ = waiting(store)
     desk.clock.advance(3600)
     other = reopened(desk)

@@ -125,7 +125,7 @@ def test_a_completed_thread_stays_completed(store: Checkpointer) -> None:
     assert runner.history("t")[0].status == "completed"
 
 
-def test_as_node_puts_the_cursor_behind_that_node(store: Checkpointer) -> None:
+def test_as_node_puts_the_cursor_after_that_node(store: Checkpointer) -> None:
     runner = line(store, say("one"), say("two"), say("three"))
     runner.invoke({}, thread_id="t")
     runner.update_state("t", {"draft": "again"}, as_node="a")
@@ -181,7 +181,7 @@ def test_an_edit_of_nothing_and_one_that_changes_nothing_are_recorded(store: Che
     check_log(runner, "t")
 
 
-def test_threads_that_are_not_there_or_have_no_step(store: Checkpointer) -> None:
+def test_an_unknown_or_empty_thread_can_not_be_edited(store: Checkpointer) -> None:
     runner = line(store, say("one"))
     with pytest.raises(UnknownThread):
         runner.update_state("none", {})
@@ -190,7 +190,7 @@ def test_threads_that_are_not_there_or_have_no_step(store: Checkpointer) -> None
         desk.do(UpdateState({"draft": "x"}))
 
 
-def test_what_an_edit_tells_equals_what_the_log_says(store: Checkpointer) -> None:
+def test_the_events_of_an_edit_equal_the_log(store: Checkpointer) -> None:
     desk = Desk(line(store, say("one")), "t")
     desk.do(Start({}))
     desk.run()

@@ -130,7 +130,7 @@ def test_a_fork_of_a_fork_of_a_shared_step_and_of_an_own_one(store: Checkpointer
     assert head_hash(runner, "shared") == head_hash(runner, "t")
 
 
-def test_the_parent_goes_on_without_the_fork_seeing_it_and_the_other_way_round(store: Checkpointer) -> None:
+def test_parent_and_fork_continue_independently(store: Checkpointer) -> None:
     runner = line(store, say("one"), say("two"), say("three"), interrupt_after=["a"])
     runner.invoke({}, thread_id="t")
     runner.fork("t", 1, "f")
@@ -143,7 +143,7 @@ def test_the_parent_goes_on_without_the_fork_seeing_it_and_the_other_way_round(s
     check_log(runner, "f")
 
 
-def test_changes_are_a_step_of_their_own_and_turn_the_route(store: Checkpointer) -> None:
+def test_changes_of_a_fork_are_a_step_and_can_change_the_route(store: Checkpointer) -> None:
     runner = three_rounds(store)
     runner.fork("t", 2, "f", changes={"verdict": "approved"}, actor="ann", note="good enough")
     point = runner.history("f")[0]
@@ -338,7 +338,7 @@ def test_a_fork_without_changes_reaches_the_parent_s_state_hash_whatever_the_nod
     assert head_hash(runner, "f") == head_hash(runner, "t")
 
 
-def test_limits_that_were_raised_hold_for_a_fork_too(store: Checkpointer) -> None:
+def test_raised_limits_apply_to_a_fork(store: Checkpointer) -> None:
     runner = three_rounds(store)
     runner.extend_limits("t", max_iterations=99, max_tokens=7)
     runner.fork("t", 2, "f")

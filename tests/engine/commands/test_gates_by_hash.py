@@ -223,7 +223,7 @@ def test_a_fork_with_changes_asks_again(store: Checkpointer) -> None:
     shop.check("other")
 
 
-def test_an_edit_as_a_node_does_not_go_round_the_gate_after_it(store: Checkpointer) -> None:
+def test_an_edit_as_a_node_does_not_bypass_the_gate_after_it(store: Checkpointer) -> None:
     shop = Shop(store, "after", subject="amount")
     shop.ask()
     shop.runner.update_state("t", {"amount": 10000}, as_node="quote", actor="eve")

@@ -137,7 +137,7 @@ WAITING: dict[str, Callable[[Office], None]] = {
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("path", WAITING)
-def test_no_path_round_a_branch_passes_its_question(path: str, place: str) -> None:
+def test_no_path_bypasses_the_question_of_a_branch(path: str, place: str) -> None:
     office = Office(place)
     office.runner.invoke({}, thread_id="t")
     assert office.runner.open("t").cursor.pending
@@ -151,7 +151,7 @@ def test_no_path_round_a_branch_passes_its_question(path: str, place: str) -> No
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("path", WAITING)
-def test_a_strict_check_finds_a_path_round_a_branch(
+def test_a_strict_check_finds_a_bypassed_branch(
     monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
     for module in ("decisions", "forking"):
@@ -234,7 +234,7 @@ def test_each_round_of_a_loop_is_guarded(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_lies_before_a_question_or_after_its_answer_can_be_edited(place: str) -> None:
+def test_steps_before_a_question_or_after_its_answer_can_be_edited(place: str) -> None:
     office = Office(place)
     office.runner.invoke({}, thread_id="t")
     office.edit("triage")

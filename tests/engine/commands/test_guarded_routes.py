@@ -335,7 +335,7 @@ def test_a_gate_that_another_graph_version_adds_is_asked_on_the_route_that_the_t
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("path", ["an edit as the next node", "a fork as a later node"])
-def test_a_strict_check_finds_a_gate_that_was_passed_all_the_same(
+def test_a_strict_check_finds_a_gate_that_was_bypassed(
     monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
     for module in ("decisions", "forking"):

@@ -66,7 +66,7 @@ def test_who_decided_what_when_and_why(store: Checkpointer) -> None:
     assert desk.session.cursor.ledger_n == len(entries)
 
 
-def test_what_is_told_is_what_is_stored(store: Checkpointer) -> None:
+def test_emitted_entries_equal_stored_entries(store: Checkpointer) -> None:
     desk = a_day_of_decisions(store)
     assert [event.entry for event in desk.events_of(LedgerWritten)] == list(shown_ledger(store.ledger("t")))
 
@@ -85,7 +85,7 @@ def test_entries_are_a_chain_that_shows_any_change(store: Checkpointer) -> None:
     assert desk.session.cursor.ledger_hash == store.ledger("t")[-1].hash
 
 
-def test_a_fork_s_ledger_begins_with_its_parent_s_and_goes_on_in_one_chain(store: Checkpointer) -> None:
+def test_a_forks_ledger_continues_its_parents_in_one_chain(store: Checkpointer) -> None:
     a_day_of_decisions(store)
     runner = review_loop(store, interrupt_after=[GATE])
     runner.fork("t", 4, "f", actor="dora")
@@ -94,7 +94,7 @@ def test_a_fork_s_ledger_begins_with_its_parent_s_and_goes_on_in_one_chain(store
     assert store.ledger("f")[0].kind in ("fork", "request")
 
 
-def test_a_failed_node_is_in_it(store: Checkpointer) -> None:
+def test_a_failed_node_is_in_the_ledger(store: Checkpointer) -> None:
     def broken(state: Any) -> None:
         raise ValueError("no luck")
 
@@ -122,7 +122,7 @@ def test_a_decision_that_was_made_without_a_screen_has_seen_nothing(store: Check
 
 
 @pytest.mark.parametrize("call", ["invoke", "stream", "step", "on_step"])
-def test_an_error_in_a_callback_puts_the_thread_down_as_paused_before_the_next_node(
+def test_an_error_in_a_callback_pauses_the_thread_before_the_next_node(
     store: Checkpointer, call: str
 ) -> None:
     runner = line(store, say("one"), say("two"))

@@ -84,7 +84,7 @@ def test_a_node_that_may_not_read_what_is_tainted_just_runs(
     [["page"], ["*"], ["plan.steps"], ["other", "plan"]],
     ids=["named", "*", "a leaf", "among others"],
 )
-def test_what_it_may_read_counts(store: Checkpointer, reads: list[str]) -> None:
+def test_only_channels_that_a_node_may_read_count(store: Checkpointer, reads: list[str]) -> None:
     assert runner_of(store, "approve", reads).invoke(thread_id="t").status == "waiting"
 
 
@@ -103,7 +103,7 @@ def test_allow_asks_nothing(store: Checkpointer) -> None:
     assert store.ledger("t") == []
 
 
-def test_warn_tells_and_notes_it_and_goes_on(store: Checkpointer) -> None:
+def test_warn_reports_and_logs_the_taint_and_continues(store: Checkpointer) -> None:
     events: list[Any] = []
     runner = runner_of(store, "warn")
     assert runner.invoke(thread_id="t", on_event=events.append).status == "completed"
@@ -124,7 +124,7 @@ class TestBlock:
         assert (cursor.status, cursor.reason, cursor.head, cursor.retries) == ("failed", "policy", 1, 0)
         assert sent(runner) == []
 
-    def test_the_error_says_how_to_mend_it(self, store: Checkpointer) -> None:
+    def test_the_error_says_how_to_fix_it(self, store: Checkpointer) -> None:
         with pytest.raises(TaintBlocked) as caught:
             runner_of(store, "block").invoke(thread_id="t")
         assert "declassify page" in caught.value.hint
@@ -161,7 +161,7 @@ class TestApprove:
         ]
         assert sent(runner) == []
 
-    def test_resuming_without_an_answer_waits_on(self, store: Checkpointer) -> None:
+    def test_resuming_without_an_answer_keeps_waiting(self, store: Checkpointer) -> None:
         runner, waits = self.asked(store)
         assert runner.invoke(thread_id="t").pending == waits.pending
 
@@ -174,7 +174,7 @@ class TestApprove:
         assert again.status == "waiting"
         assert again.pending[0].id != waits.pending[0].id
 
-    def test_a_loop_that_comes_back_with_the_same_page_is_asked_again(self, store: Checkpointer) -> None:
+    def test_a_loop_that_reads_the_same_page_again_asks_again(self, store: Checkpointer) -> None:
         graph = StateGraph(CHANNELS).add_node("fetch", fetch, external="web")
         graph.add_node("send", send, reads=["page"], on_taint="approve").add_edge("START", "fetch")
         graph.add_edge("fetch", "send")
@@ -205,7 +205,7 @@ class TestApprove:
         ],
         ids=["the tainted channel", "the leaf it reads", "another channel it reads"],
     )
-    def test_an_edit_of_what_it_would_read_asks_again_after(
+    def test_editing_what_the_node_would_read_asks_again(
         self, store: Checkpointer, reads: list[str], edit: dict[str, Any]
     ) -> None:
         runner, waits = self.asked(store, reads)
@@ -234,9 +234,7 @@ class TestApprove:
         assert runner.invoke(thread_id="t").status == "completed"
 
     @pytest.mark.parametrize("given", [{"goal": "spam all"}, {"constraints": ["none"]}], ids=str)
-    def test_another_goal_or_constraint_asks_again_after(
-        self, store: Checkpointer, given: dict[str, Any]
-    ) -> None:
+    def test_another_goal_or_constraint_asks_again(self, store: Checkpointer, given: dict[str, Any]) -> None:
         runner, waits = self.asked(store)
         runner.answer("t", waits.pending[0].id, "approve", step=1, actor="ann")
         assert runner.invoke(given, thread_id="t").status == "waiting"
@@ -286,7 +284,7 @@ class TestApprove:
         runner.answer("t", second.pending[0].id, "approve", step=step)
         assert runner.invoke(thread_id="t").status == "completed"
 
-    def test_the_answer_stands_while_the_node_fails_and_is_tried_again(self, store: Checkpointer) -> None:
+    def test_the_answer_stays_valid_while_the_node_is_retried(self, store: Checkpointer) -> None:
         calls: list[int] = []
 
         def flaky(state: Any, config: Any) -> dict[str, Any]:
@@ -305,7 +303,7 @@ class TestApprove:
             runner.invoke(thread_id="t")
         assert runner.invoke(thread_id="t").status == "completed"
 
-    def test_no_hash_of_what_it_would_read_is_told(self, store: Checkpointer) -> None:
+    def test_no_hash_of_a_private_value_is_emitted(self, store: Checkpointer) -> None:
         events: list[Any] = []
         runner = runner_of(store, "approve")
         waits = runner.invoke(thread_id="t", on_event=events.append)

@@ -115,7 +115,7 @@ def test_a_fork_at_a_step_before_its_graph_got_a_channel(changes: dict[str, int]
 
 
 @pytest.mark.parametrize("left", ["before a node", "at a route"])
-def test_a_graph_without_the_place_where_the_thread_stands_is_refused_and_nothing_is_stored(
+def test_a_graph_without_the_threads_current_node_is_refused(
     left: str,
 ) -> None:
     store = MemoryCheckpointer()
@@ -130,7 +130,7 @@ def test_a_graph_without_the_place_where_the_thread_stands_is_refused_and_nothin
     assert store.cursor("t") == version
 
 
-def test_an_edit_as_a_node_of_the_new_graph_is_the_way_on() -> None:
+def test_an_edit_as_a_node_of_the_new_graph_lets_the_thread_continue() -> None:
     store = MemoryCheckpointer()
     of_nodes(store, "a", "b").invoke(thread_id="t")
     other = of_nodes(store, "x", "y")

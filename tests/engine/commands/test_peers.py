@@ -56,7 +56,7 @@ def test_a_later_reject_is_not_swallowed(store: Checkpointer) -> None:
     check_log(runner, "t")
 
 
-def test_of_two_answers_at_once_one_wins_and_the_other_hears_of_it(store: Checkpointer) -> None:
+def test_one_of_two_simultaneous_answers_wins_and_the_other_is_refused(store: Checkpointer) -> None:
     sent: list[str] = []
     runner = sender(store, sent)
     request = runner.invoke({}, thread_id="t").pending[0]
@@ -96,7 +96,7 @@ def test_an_edit_while_an_approval_waits_asks_again_and_nobody_approves_unseen(s
     assert sent == ["approved edited"]
 
 
-def test_there_is_no_bare_answer(store: Checkpointer) -> None:
+def test_an_answer_needs_a_request_and_its_step(store: Checkpointer) -> None:
     runner = sender(store, [])
     runner.invoke({}, thread_id="t")
     with pytest.raises(AnswerRefused):

@@ -89,12 +89,12 @@ def test_an_answer_about_an_older_step_after_an_edit(store: Checkpointer) -> Non
     assert runner.answer("t", again, "approve", step=3, actor="ann") == 4
 
 
-def test_an_answer_about_a_step_to_come(store: Checkpointer) -> None:
+def test_an_answer_about_a_future_step_is_refused(store: Checkpointer) -> None:
     runner = at_gate(store)
     refuse(runner, pending_id(runner, "t"), "approve", "about step 9", step=9)
 
 
-def test_an_answer_made_on_another_state_than_the_one_there_is(store: Checkpointer) -> None:
+def test_an_answer_about_another_state_is_refused(store: Checkpointer) -> None:
     runner = at_gate(store)
     desk = Desk(runner, "t")
     seen = state_hash(desk.session.state.digests)
@@ -114,7 +114,7 @@ def test_only_reviewers_may_answer(store: Checkpointer) -> None:
     assert runner.answer("t", wanted, "approve", step=2, actor="rita") == 3
 
 
-def test_a_quorum_wants_different_people_of_one_mind(store: Checkpointer) -> None:
+def test_a_quorum_needs_different_people_who_agree(store: Checkpointer) -> None:
     runner = at_gate(store, quorum=2, one_account=True, reviewers=["ann", "bob", "cy"])
     wanted = pending_id(runner, "t")
     assert runner.answer("t", wanted, {"choice": "approve", "text": "fine"}, step=2, actor="ann") == 2
@@ -133,7 +133,7 @@ def test_a_quorum_wants_different_people_of_one_mind(store: Checkpointer) -> Non
     check_log(runner, "t")
 
 
-def test_a_quorum_wants_names(store: Checkpointer) -> None:
+def test_a_quorum_needs_names(store: Checkpointer) -> None:
     runner = at_gate(store, quorum=2, one_account=True)
     refuse(runner, pending_id(runner, "t"), "approve", "needs 2 reviewers by name", actor=None)
 
@@ -165,7 +165,7 @@ def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(s
     assert runner.get_state("t")["verdict"] == "approved"
 
 
-def test_a_refusal_is_told_to_whoever_watches(store: Checkpointer) -> None:
+def test_a_refusal_is_emitted_to_watchers(store: Checkpointer) -> None:
     desk = Desk(at_gate(store), "t")
     with pytest.raises(AnswerRefused):
         desk.do(Answer("nonesuch", "approve", step=2))

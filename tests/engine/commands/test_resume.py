@@ -46,7 +46,7 @@ def counting(counts: dict[str, int], *names: str) -> list[Any]:
 
 
 @spec("14")
-def test_a_fresh_runner_goes_on_at_the_cursor(store: Checkpointer) -> None:
+def test_a_fresh_runner_continues_at_the_cursor(store: Checkpointer) -> None:
     counts: dict[str, int] = {}
     nodes = counting(counts, "one", "two", "three")
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_an_undecided_route_follows_the_state_as_edited(store: Checkpointer) -> 
     assert (result.status, result["n"]) == ("completed", 1)
 
 
-def test_and_back_again(store: Checkpointer) -> None:
+def test_an_edit_can_change_the_route_back(store: Checkpointer) -> None:
     runner = review_loop(store, interrupt_after=["check"])
     runner.invoke({"verdict": "approved"}, thread_id="t")
     runner.update_state("t", {"verdict": "revise"})
@@ -273,7 +273,7 @@ def test_a_run_keeps_its_lease_however_long_a_node_blocks(
     assert store.lease("t") is None
 
 
-def test_a_lease_that_has_gone_is_told_by_the_refused_commit_alone(
+def test_a_lost_lease_is_noticed_at_the_refused_commit(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("hitl_tui.engine.thread.session.HEARTBEAT", 0.001)
@@ -300,7 +300,7 @@ def test_a_lease_that_has_gone_is_told_by_the_refused_commit_alone(
     assert "could not be renewed" not in caplog.text
 
 
-def test_stops_say_of_each_node_why_to_stop(store: Checkpointer) -> None:
+def test_interrupt_options_name_the_nodes_to_stop_at(store: Checkpointer) -> None:
     asked: list[tuple[str, bool]] = []
 
     class Stops:

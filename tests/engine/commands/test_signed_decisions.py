@@ -69,7 +69,7 @@ def verdicts(runner: GraphRunner, keys: Path, thread: str = "t") -> list[tuple[s
 
 
 @pytest.mark.slow
-def test_what_a_reviewer_decides_is_signed_and_verify_says_by_whom(store: Checkpointer, keys: Path) -> None:
+def test_a_decision_is_signed_and_verify_names_the_signer(store: Checkpointer, keys: Path) -> None:
     runner = at_gate(store, keys / "ann")
     runner.update_state("t", {"draft": "better"}, actor="ann", note="clearer")
     runner.answer("t", pending_id(runner, "t"), "approve", step=3, actor="ann")
@@ -83,7 +83,7 @@ def test_what_a_reviewer_decides_is_signed_and_verify_says_by_whom(store: Checkp
 
 
 @pytest.mark.slow
-def test_a_signature_stands_for_all_of_the_decision(store: Checkpointer, keys: Path) -> None:
+def test_a_signature_covers_the_whole_decision(store: Checkpointer, keys: Path) -> None:
     approved(store, keys / "ann")
     (entry,) = ledger_of(store, "t", "answer")
     signers = AllowedSigners(keys / "allowed")
@@ -100,7 +100,7 @@ def test_a_signature_stands_for_all_of_the_decision(store: Checkpointer, keys: P
     assert ledger_hash(msgspec.structs.replace(entry, signature="")) != entry.hash
 
 
-def test_an_unsigned_decision_is_told_and_is_no_finding(store: Checkpointer, keys: Path) -> None:
+def test_an_unsigned_decision_is_reported_but_no_finding(store: Checkpointer, keys: Path) -> None:
     runner = approved(store, None)
     assert runner.verify("t", signers=AllowedSigners(keys / "allowed")).ok
     assert verdicts(runner, keys) == [("answer", "unsigned", "")]
@@ -109,7 +109,7 @@ def test_an_unsigned_decision_is_told_and_is_no_finding(store: Checkpointer, key
 @pytest.mark.parametrize(
     ("key", "field", "actual"), [("stranger", "key", "SHA256:"), ("bob", "signer", "bob")]
 )
-def test_a_key_of_nobody_or_of_somebody_else_is_a_finding(
+def test_an_unknown_or_wrong_key_is_a_finding(
     store: Checkpointer, keys: Path, key: str, field: str, actual: str
 ) -> None:
     runner = approved(store, keys / key)
@@ -146,7 +146,7 @@ def test_a_signature_of_another_decision_is_a_finding(
     assert not runner.verify("t", signers=AllowedSigners(keys / "allowed")).ok
 
 
-def test_a_gate_that_wants_a_signature_refuses_an_unsigned_answer(store: Checkpointer, keys: Path) -> None:
+def test_a_gate_that_requires_a_signature_refuses_an_unsigned_answer(store: Checkpointer, keys: Path) -> None:
     runner = at_gate(store, signed=True)
     wanted = pending_id(runner, "t")
     with pytest.raises(AnswerRefused, match=r"needs a signed decision.*signing_key"):

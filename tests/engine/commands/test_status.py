@@ -114,7 +114,7 @@ def test_failed_node_error_resumes_at_the_node_that_failed(store: Checkpointer) 
     check_log(runner, "t")
 
 
-def test_invoke_raises_what_failed_and_keeps_the_thread(store: Checkpointer) -> None:
+def test_invoke_raises_the_failure_and_keeps_the_thread(store: Checkpointer) -> None:
     def broken(state: Any) -> None:
         raise ValueError("no luck")
 
@@ -181,7 +181,7 @@ def test_cancelled_user_from_anywhere(store: Checkpointer, when: str) -> None:
     check_log(runner, "t")
 
 
-def test_cancelled_threads_go_on_by_input_as_node_or_fork_and_say_so(store: Checkpointer) -> None:
+def test_a_cancelled_thread_continues_only_by_input_as_node_or_fork(store: Checkpointer) -> None:
     runner = line(store, say("one"), say("two"), interrupt_after=["a"])
     for name in ("input", "edit", "fork"):
         runner.invoke({}, thread_id=name)

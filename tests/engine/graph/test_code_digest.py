@@ -69,7 +69,7 @@ def test_what_a_node_does_counts_at_any_depth(change: tuple[str, str]) -> None:
         ("import functools", "import functools\ndef other(): return 3"),
     ],
 )
-def test_comments_lines_names_of_variables_and_what_is_not_used_do_not_count(change: tuple[str, str]) -> None:
+def test_comments_line_numbers_variable_names_and_unused_code_do_not_count(change: tuple[str, str]) -> None:
     assert change[0] in BASE
     assert digest(BASE) == digest(BASE.replace(*change))
 
@@ -141,7 +141,7 @@ def test_fields_of_a_class_count_by_their_types() -> None:
 
 
 @pytest.mark.integration
-def test_another_process_comes_to_the_same_digest(tmp_path: Path) -> None:
+def test_another_process_computes_the_same_digest(tmp_path: Path) -> None:
     (tmp_path / "theirs.py").write_text(BASE.replace("LIMITS[", "{'p', 'q', 'r'} and LIMITS["))
     program = (
         "import theirs\nfrom hitl_tui.engine.graph.code_digest import CodeReader\n"

@@ -130,7 +130,7 @@ def test_callables_of_extensions_have_a_digest() -> None:
 
 
 @pytest.mark.slow
-def test_what_refers_to_itself_or_is_huge_has_a_digest_soon() -> None:
+def test_cyclic_or_huge_values_have_a_digest_quickly() -> None:
     def node(state: Any) -> Any:
         return node, again
 

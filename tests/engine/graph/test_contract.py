@@ -45,7 +45,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("reads", "name", "value"), ALLOWED.values(), ids=ALLOWED)
-def test_reads(reads: list[str] | None, name: str, value: Any) -> None:
+def test_a_node_reads_only_its_declared_channels(reads: list[str] | None, name: str, value: Any) -> None:
     assert read(reads, name) == value
 
 
@@ -71,7 +71,7 @@ def test_reading_outside_reads_raises(reads: list[str], name: str, how: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["plan.zap", "plan.steps.7", "plan.steps.x", "draft.x", "plan.owner.name.x"])
-def test_a_leaf_that_is_not_there_is_an_error(name: str) -> None:
+def test_reading_a_missing_leaf_is_an_error(name: str) -> None:
     with pytest.raises(NodeFailed, match=f"nothing at '{name}'"):
         read(None, name)
 
@@ -97,7 +97,7 @@ def test_reads_do_not_limit_writes_nor_writes_reads() -> None:
 
 
 @pytest.mark.parametrize("writes", [None, ["out"], ["draft", "out"]], ids=repr)
-def test_writes(writes: list[str] | None) -> None:
+def test_a_node_writes_only_its_declared_channels(writes: list[str] | None) -> None:
     assert one_node(CHANNELS, returning({"out": 1}), writes=writes).invoke()["out"] == 1
 
 

@@ -99,7 +99,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_every_way_runs_the_same(way: Callable[[GraphRunner], RunResult], runner: GraphRunner) -> None:
+def test_every_entry_point_runs_the_same(
+    way: Callable[[GraphRunner], RunResult], runner: GraphRunner
+) -> None:
     result = way(runner)
     assert dict(result) == {"log": ["step 1", "step 2", "step 3"], "n": 13}
     assert (result.status, result.reason, result.step) == ("completed", "end", 3)
@@ -210,7 +212,7 @@ class TestOnStep:
         runner.invoke(thread_id="t", on_step=lambda node, state: seen.append((node, state["n"], list(state))))
         assert seen == [("n1", 1, ["log", "n"]), ("n2", 2, ["log", "n"]), ("n3", 3, ["log", "n"])]
 
-    def test_what_it_raises_comes_out_and_pauses_the_thread(self, runner: GraphRunner) -> None:
+    def test_an_error_of_the_callback_is_raised_and_pauses_the_thread(self, runner: GraphRunner) -> None:
         def stop(node: str, state: Any) -> None:
             raise RuntimeError("enough")
 
@@ -232,7 +234,7 @@ class TestOnStep:
     ],
     ids=["invoke", "on_step", "stream", "step", "rollback", "open"],
 )
-def test_a_callback_that_is_no_function_is_refused_when_given(option: str, way: Callable[..., Any]) -> None:
+def test_a_callback_that_is_not_callable_is_refused_when_given(option: str, way: Callable[..., Any]) -> None:
     store = MemoryCheckpointer()
     runner = chain(CHANNELS, sync_node).compile(checkpointer=store)
     for callback in ("x", 3, {}):

@@ -102,7 +102,7 @@ def test_python_calls_the_state_by_its_public_name(misuse: Callable[..., Any], w
     assert "Noted" not in failed.value.message
 
 
-def test_what_breaks_no_line_of_theirs_names_none() -> None:
+def test_an_error_outside_the_users_code_names_no_line() -> None:
     with pytest.raises(NodeFailed) as caught:
         one_node(DRAFT, lambda state: "text").invoke()
     assert ", line " not in caught.value.hint
@@ -156,9 +156,7 @@ def gate(**values: Any) -> Gate:
          "a text as timeout", "a path as store", "a list of agents", "a function as termination",
          "a dict as limits", "a gate without a store"],
 )  # fmt: skip
-def test_a_mistake_in_building_is_told_with_what_to_write(
-    make: Callable[[], Any], why: str, mend: str
-) -> None:
+def test_a_mistake_in_building_says_what_to_write(make: Callable[[], Any], why: str, mend: str) -> None:
     with pytest.raises((GraphInvalid, UsageError)) as caught:
         make()
     assert why in caught.value.message
@@ -187,9 +185,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("options", "why", "mend"), OPTIONS.values(), ids=OPTIONS)
-def test_an_option_of_another_kind_is_told_with_what_to_write(
-    options: dict[str, Any], why: str, mend: str
-) -> None:
+def test_an_option_of_the_wrong_type_says_what_to_write(options: dict[str, Any], why: str, mend: str) -> None:
     of_nodes = {
         name: options.pop(name) for name in ("retry", "timeout", "reads", "writes") if name in options
     }
@@ -200,7 +196,7 @@ def test_an_option_of_another_kind_is_told_with_what_to_write(
 
 
 @pytest.mark.parametrize("asked", [waits, lambda: True], ids=["async", "without an argument"])
-def test_what_could_never_be_asked_of_the_state_is_no_condition(asked: Any) -> None:
+def test_a_condition_that_could_never_hold_is_refused(asked: Any) -> None:
     with pytest.raises(GraphInvalid, match=r"the condition .* (is async|can't be called with)"):
         custom_condition(asked)
 
@@ -216,7 +212,7 @@ def test_a_condition_is_combined_with_another_condition() -> None:
     [({"resume": "entrypoint"}, "resume is 'entrypoint'"), ({"on_limit": "wait"}, "on_limit is 'wait'")],
     ids=["resume", "on_limit"],
 )
-def test_a_misspelt_choice_begins_nothing(options: dict[str, Any], why: str) -> None:
+def test_a_misspelt_option_starts_no_thread(options: dict[str, Any], why: str) -> None:
     store = MemoryCheckpointer()
     runner = chain(DRAFT, bug).compile(checkpointer=store)
     with pytest.raises(UsageError, match=why) as caught:
@@ -234,7 +230,7 @@ def compiled(asks: Any, store: Any = ..., **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("edge", "hint"), [(("start", "n"), "did you mean START?"), (("n", "__end__"), "did you mean END?")]
 )
-def test_an_end_in_another_frameworks_words_is_told(edge: tuple[str, str], hint: str) -> None:
+def test_an_end_named_as_in_another_framework_gets_a_hint(edge: tuple[str, str], hint: str) -> None:
     with pytest.raises(GraphInvalid) as caught:
         StateGraph(DRAFT).add_node("n", bug).add_edge(*edge).compile()
     assert caught.value.hint == hint
@@ -245,7 +241,7 @@ def test_a_graph_that_is_run_before_it_is_compiled_says_what_to_write() -> None:
         StateGraph(DRAFT).invoke({})  # type: ignore[attr-defined]
 
 
-def test_inputs_of_a_subgraph_the_wrong_way_round_are_told_with_their_direction() -> None:
+def test_swapped_inputs_of_a_subgraph_get_a_hint() -> None:
     inner = StateGraph({"inside": Channel("")}).add_node("n", bug).add_edge(START, "n").add_edge("n", END)
     graph = StateGraph(DRAFT).add_subgraph("sub", inner, inputs={"inside": "draft"}, outputs={})
     with pytest.raises(GraphInvalid) as caught:
@@ -298,7 +294,7 @@ def test_one_gate_needs_no_list_around_it() -> None:
     compiled(gate(draft="x"))
 
 
-def test_a_question_that_nobody_could_answer_is_told_when_it_is_asked() -> None:
+def test_a_question_that_nobody_can_answer_fails_when_it_is_asked() -> None:
     runner = one_node(DRAFT, lambda state, config: {"draft": config.interrupt("Which?")})
     with pytest.raises(UsageError, match=r"node .* asks a person, but this runner has no store") as caught:
         runner.invoke()

@@ -191,7 +191,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("build", "message", "hint"), BROKEN.values(), ids=BROKEN)
-def test_fails_with_a_message_and_the_way_to_mend_it(
+def test_an_invalid_graph_fails_with_a_message_and_a_hint(
     build: Callable[[], Any], message: str, hint: str
 ) -> None:
     with pytest.raises(GraphInvalid) as caught:
@@ -227,7 +227,7 @@ def test_a_timeout_is_above_zero(timeout: float) -> None:
     ],
     ids=repr,
 )
-def test_a_retry_policy_that_makes_no_sense(policy: dict[str, Any]) -> None:
+def test_an_invalid_retry_policy_is_refused(policy: dict[str, Any]) -> None:
     with pytest.raises(GraphInvalid, match="a retry needs"):
         RetryPolicy(**policy)
 
@@ -241,7 +241,7 @@ def test_a_retry_policy_that_makes_no_sense(policy: dict[str, Any]) -> None:
     ],
     ids=["max_turns(0)", "max_turns(True)", "a broken pattern"],
 )
-def test_a_termination_condition_that_makes_no_sense(make: Callable[[], Any], match: str) -> None:
+def test_an_invalid_termination_condition_is_refused(make: Callable[[], Any], match: str) -> None:
     with pytest.raises(GraphInvalid, match=match):
         make()
 
@@ -260,13 +260,13 @@ def test_no_path_to_end_is_allowed_with_a_termination_condition() -> None:
     assert (result.status, result.reason, result.step) == ("completed", "termination", 3)
 
 
-def test_a_node_without_a_way_on_is_allowed_with_a_termination_condition() -> None:
+def test_a_dead_end_is_allowed_with_a_termination_condition() -> None:
     made = graph("a").add_edge(START, "a")
     result = made.compile(termination=max_turns(1)).invoke()
     assert (result.status, result.reason) == ("completed", "termination")
 
 
-def test_a_node_without_a_way_on_fails_as_a_dead_end_where_no_condition_holds() -> None:
+def test_a_dead_end_fails_if_no_condition_holds() -> None:
     result = graph("a").add_edge(START, "a").compile(termination=custom_condition(lambda s: False)).invoke()
     assert (result.status, result.reason) == ("failed", "dead_end")
 

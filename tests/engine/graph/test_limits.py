@@ -65,7 +65,7 @@ class TestReached:
         assert (result["n"], result.status, result.reason) == (runs, "completed", "end")
 
     @pytest.mark.parametrize("on_limit", ["stop", "pause"])
-    def test_resuming_runs_nothing_while_the_limit_stands(
+    def test_resuming_runs_nothing_at_the_limit(
         self, limits: Limits, runs: int, note: str, on_limit: Any, store: Checkpointer
     ) -> None:
         runner = until(99, limits, store)
@@ -74,7 +74,7 @@ class TestReached:
         assert (again["n"], again.reason) == (runs, "limit")
 
     @pytest.mark.parametrize("on_limit", ["stop", "pause"])
-    def test_a_human_may_extend_it_and_the_thread_goes_on(
+    def test_a_person_can_raise_the_limit_and_the_thread_continues(
         self, limits: Limits, runs: int, note: str, on_limit: Any, store: Checkpointer
     ) -> None:
         runner = until(5, limits, store)
@@ -120,7 +120,7 @@ def test_what_invoke_sets_is_for_that_invocation_alone(store: Checkpointer) -> N
     assert runner.run_info("t").limits.max_iterations == 9
 
 
-def test_a_new_invocation_has_its_iterations_afresh(store: Checkpointer) -> None:
+def test_a_new_invocation_counts_iterations_from_zero(store: Checkpointer) -> None:
     runner = until(2, Limits(max_iterations=2), store)
     assert runner.invoke(thread_id="t").status == "completed"
     again = runner.invoke({"n": -2}, thread_id="t")
@@ -267,12 +267,12 @@ class TestAlerts:
         ],
         ids=["iterations", "tokens", "cost"],
     )
-    def test_each_percentage_is_told_once_on_the_way_up(self, limits: Limits, name: str) -> None:
+    def test_each_percentage_is_reported_once(self, limits: Limits, name: str) -> None:
         events: list[Event] = []
         until(99, limits).invoke(on_event=events.append)
         assert self.alerts(events) == [(name, 50), (name, 75), (name, 90), (name, 100)]
 
-    async def test_time_is_told_too(self, timed: Any) -> None:
+    async def test_time_limits_are_reported_too(self, timed: Any) -> None:
         events: list[Event] = []
         session = timed[1](3, 32)
         session.sink = events.append
@@ -282,18 +282,18 @@ class TestAlerts:
             ("max_seconds", 90),
         ]
 
-    def test_it_follows_the_step_that_used_it_up_and_comes_before_the_end(self) -> None:
+    def test_the_alert_comes_after_its_step_and_before_the_end(self) -> None:
         events: list[Event] = []
         until(99, Limits(max_iterations=2)).invoke(on_event=events.append)
         kinds = [type(event) for event in events if isinstance(event, (StepCommitted, LimitNear, RunEnded))]
         assert kinds == [StepCommitted, StepCommitted, LimitNear, StepCommitted, LimitNear, RunEnded]
 
-    def test_of_several_passed_at_once_the_highest_is_told(self) -> None:
+    def test_only_the_highest_of_several_passed_percentages_is_reported(self) -> None:
         events: list[Event] = []
         until(1, Limits(max_tokens=13)).invoke(on_event=events.append)
         assert self.alerts(events) == [("max_tokens", 90)]
 
-    def test_a_resumed_thread_is_not_told_again_but_a_raised_limit_is(self, store: Checkpointer) -> None:
+    def test_a_resumed_thread_repeats_no_alert_but_a_raised_limit_does(self, store: Checkpointer) -> None:
         runner = until(99, Limits(max_iterations=2), store)
         runner.invoke(thread_id="t")
         events: list[Event] = []
@@ -303,7 +303,7 @@ class TestAlerts:
         runner.invoke(thread_id="t", on_event=events.append)
         assert self.alerts(events) == [("max_iterations", 75), ("max_iterations", 100)]
 
-    def test_without_a_limit_nothing_is_told(self) -> None:
+    def test_without_a_limit_nothing_is_reported(self) -> None:
         events: list[Event] = []
         until(30, Limits(max_iterations=None)).invoke(on_event=events.append)
         assert self.alerts(events) == []

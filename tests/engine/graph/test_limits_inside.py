@@ -175,7 +175,7 @@ def test_no_model_call_begins_once_a_limit_is_reached(
     assert model.calls <= 2 + at_once - 1
 
 
-def test_a_map_keeps_its_branches_and_goes_on_once_the_limit_is_raised() -> None:
+def test_a_map_keeps_its_branches_and_continues_after_the_limit_is_raised() -> None:
     model = Metered()
     runner = runner_of("map", model, Limits(max_tokens=10 * EACH), max_concurrent=2)
     runner.invoke(thread_id="t", on_limit="pause")
@@ -238,7 +238,7 @@ def test_active_time_is_checked_before_a_call() -> None:
     assert 0 < model.calls < 20
 
 
-def test_a_subgraph_has_what_is_left_to_its_parent() -> None:
+def test_a_subgraph_gets_what_is_left_of_its_parents_limits() -> None:
     model = Metered()
     child = StateGraph({"out": Channel("")}).add_node("inner", chat_often)
     child.add_edge(START, "inner").add_edge("inner", END)
@@ -282,7 +282,7 @@ def test_a_known_price_is_not_reported() -> None:
     assert runner.run_info("t").cost == pytest.approx(1.2)
 
 
-def test_what_an_unknown_price_does_is_checked() -> None:
+def test_the_option_for_unknown_prices_is_checked() -> None:
     with pytest.raises(Exception, match="on_unknown_price"):
         runner_of(chat_once, Metered(), Limits(on_unknown_price="maybe"))  # type: ignore[arg-type]
     assert read_limit("on_unknown_price=stop") == ("on_unknown_price", "stop")

@@ -50,9 +50,7 @@ def runner() -> Any:
         (lambda r: r.history(thread_id=5), "a thread id is text, this one a whole number", "use '5'"),
     ],
 )
-def test_a_call_in_the_way_of_langgraph_is_told_the_way_of_here(
-    call: Callable[[Any], Any], problem: str, hint: str
-) -> None:
+def test_a_call_as_in_langgraph_gets_a_hint(call: Callable[[Any], Any], problem: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         call(runner())
     assert problem in caught.value.message
@@ -68,7 +66,7 @@ def test_a_call_in_the_way_of_langgraph_is_told_the_way_of_here(
         ("_private", ""),
     ],
 )
-def test_a_method_that_a_runner_does_not_have_is_told_with_the_one_it_has(name: str, hint: str) -> None:
+def test_an_unknown_method_of_a_runner_gets_a_hint(name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(runner(), name)
     assert str(caught.value) == f"a GraphRunner has no attribute {name!r}{hint}"
@@ -83,7 +81,7 @@ def test_a_method_that_a_runner_does_not_have_is_told_with_the_one_it_has(name: 
         ("invoke", "; a graph is compiled first: graph.compile().invoke(…)"),
     ],
 )
-def test_a_method_that_a_graph_does_not_have_is_told_with_the_one_it_has(name: str, hint: str) -> None:
+def test_an_unknown_method_of_a_graph_gets_a_hint(name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(StateGraph({"n": Channel(0)}), name)
     assert str(caught.value) == f"a StateGraph has no attribute {name!r}{hint}"
@@ -101,7 +99,7 @@ def test_objects_say_what_they_are() -> None:
     assert "default: Any = (not given)" in str(inspect.signature(Channel))
 
 
-def test_options_of_a_map_are_told_as_its_own() -> None:
+def test_an_invalid_option_of_a_map_is_reported_as_its_own() -> None:
     graph: Any = StateGraph({"xs": Channel([1], reducer="overwrite")})
     with pytest.raises(GraphInvalid) as caught:
         graph.add_map("work", over="xs", node=lambda state: None, retires=3)
@@ -114,7 +112,7 @@ class Typed(TypedDict):
     words: list[str]
 
 
-def test_a_class_of_the_state_is_told_how_it_is_written_as_channels() -> None:
+def test_a_state_class_gets_a_hint_to_write_channels() -> None:
     given: Any = Typed
     with pytest.raises(GraphInvalid) as caught:
         StateGraph(given)
@@ -139,7 +137,7 @@ class Truth:
         return "True"
 
 
-def test_a_route_that_returns_a_foreign_truth_is_told_to_make_a_bool_of_it() -> None:
+def test_a_route_that_returns_a_foreign_boolean_gets_a_hint() -> None:
     graph = StateGraph({"n": Channel(0)}).add_node("a", lambda state: None).add_edge(START, "a")
     truth: Any = Truth()
     graph.add_conditional_edge("a", lambda state: truth, {True: END, False: "a"})
@@ -154,7 +152,7 @@ def test_the_reducers_show_what_they_offer_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(("name", "hint"), [("append", "append()"), ("last_n", "last_n(20)")])
-def test_a_reducer_that_was_not_called_is_told_to_be(name: str, hint: str) -> None:
+def test_a_reducer_that_was_not_called_gets_a_hint(name: str, hint: str) -> None:
     with pytest.raises(GraphInvalid) as caught:
         Channel([], reducer=getattr(reducers, name))
     assert caught.value.hint == f"write {hint}"

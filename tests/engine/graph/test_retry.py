@@ -80,7 +80,7 @@ def test_the_last_error_says_how_many_attempts_were_made(store: Checkpointer) ->
     assert list(store.records("t", 0, 9)) == []
 
 
-def test_without_a_policy_a_node_is_tried_once() -> None:
+def test_without_a_policy_a_node_has_one_attempt() -> None:
     node = Failing(1)
     with pytest.raises(NodeFailed) as caught:
         chain(CHANNELS, node).compile().invoke()
@@ -152,7 +152,7 @@ class TestCost:
         assert (report.steps, report.lost.calls, report.total.cost) == ((), 2, 0.5)
 
 
-def test_each_retry_is_told_with_its_attempt_and_its_wait() -> None:
+def test_each_retry_is_reported_with_its_attempt_and_wait() -> None:
     seen: list[Any] = []
     chain(CHANNELS, Failing(2), retry=patient(3)).compile().invoke(on_event=seen.append)
     events = [event for event in seen if isinstance(event, (NodeStarted, NodeRetrying, StepCommitted))][1:]

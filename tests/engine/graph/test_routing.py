@@ -39,7 +39,7 @@ TARGETS = {"yes": "yes", "no": "no", "stop": END}
     ("key", "path"),
     [("yes", ["ask", "yes"]), ("no", ["ask", "no"]), ("stop", ["ask"])],
 )
-def test_the_key_picks_the_way_on(key: str, path: list[str]) -> None:
+def test_the_key_picks_the_next_node(key: str, path: list[str]) -> None:
     result = routed(lambda state: key, TARGETS).invoke()
     assert result["path"] == path
     assert (result.status, result.reason) == ("completed", "end")
@@ -108,7 +108,7 @@ def test_the_step_before_a_failed_route_is_kept_and_the_route_is_tried_again(sto
     assert runner.invoke(thread_id="t")["path"] == ["ask", "no"]
 
 
-def test_a_failed_route_is_mended_by_an_edit_of_the_state(store: Checkpointer) -> None:
+def test_a_failed_route_is_fixed_by_an_edit_of_the_state(store: Checkpointer) -> None:
     runner = routed(lambda state: state["go"], TARGETS, checkpointer=store)
     with pytest.raises(HitlError, match="returned None"):
         runner.invoke(thread_id="t")

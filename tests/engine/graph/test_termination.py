@@ -84,7 +84,7 @@ def test_the_end_of_the_graph_comes_first() -> None:
     assert (result.status, result.reason) == ("completed", "end")
 
 
-def test_a_run_that_is_over_asks_no_router(store: Checkpointer) -> None:
+def test_a_finished_run_calls_no_route(store: Checkpointer) -> None:
     asked: list[int] = []
 
     def again(state: Any) -> bool:
@@ -128,7 +128,7 @@ def test_why_it_ended_is_in_the_ledger(store: Checkpointer) -> None:
     ],
     ids=["a | b: the one that holds", "a & b: both", "a & (b | c): what holds of each"],
 )
-def test_what_was_reached_is_told_and_not_what_was_not(
+def test_the_reason_names_only_the_conditions_that_held(
     store: Checkpointer, condition: Termination, message: str
 ) -> None:
     runner = endless(condition, checkpointer=store)
@@ -152,7 +152,7 @@ def test_alternatives_beside_others_are_in_brackets() -> None:
     ],
     ids=["custom_condition of no function", "cost_limit of nan", "cost_limit of text", "no pattern"],
 )
-def test_what_is_no_condition_is_refused_when_built(make: Any, message: str) -> None:
+def test_an_invalid_condition_is_refused_when_built(make: Any, message: str) -> None:
     with pytest.raises(GraphInvalid, match=message):
         make()
 

@@ -118,7 +118,9 @@ def test_an_attempt_that_fails_leaves_none(store: Checkpointer) -> None:
         ),
     ],
 )
-def test_what_is_none_fails_the_node(store: Checkpointer, given: Callable[[], Any], words: str) -> None:
+def test_an_invalid_artifact_fails_the_node(
+    store: Checkpointer, given: Callable[[], Any], words: str
+) -> None:
     with pytest.raises(NodeFailed, match=words):
         chain({"n": Channel(0)}, lambda _state, _config: NodeResult(artifacts=given())).compile(
             checkpointer=store

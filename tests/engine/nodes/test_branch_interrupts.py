@@ -162,7 +162,7 @@ def test_members_of_a_parallel_ask_too(store: Checkpointer) -> None:
     assert runner.invoke(thread_id="t")["log"] == ["from a", "from b"]
 
 
-def test_a_question_that_an_edit_has_made_idle_is_withdrawn(store: Checkpointer) -> None:
+def test_a_question_made_obsolete_by_an_edit_is_withdrawn(store: Checkpointer) -> None:
     runner = mapped(Asking(), store)
     first, second = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending
     runner.update_state("t", {"items": ["?a", "b"]})
@@ -174,7 +174,7 @@ def test_a_question_that_an_edit_has_made_idle_is_withdrawn(store: Checkpointer)
     assert runner.verify("t", strict=True).ok
 
 
-def test_a_question_that_another_has_taken_the_place_of_is_withdrawn(store: Checkpointer) -> None:
+def test_a_replaced_question_is_withdrawn(store: Checkpointer) -> None:
     runner = mapped(Asking(), store)
     _, second = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending
     runner.update_state("t", {"items": ["?a", "b", "?c"]})

@@ -47,7 +47,7 @@ def runner(store: Checkpointer, kind: str, policy: Any) -> GraphRunner:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_warn_tells_it_once_and_goes_on(store: Checkpointer, kind: str) -> None:
+def test_warn_reports_taint_once_and_continues(store: Checkpointer, kind: str) -> None:
     it = runner(store, kind, "warn")
     events: list[Any] = []
     assert it.invoke(thread_id="t", on_event=events.append).status == "completed"
@@ -72,7 +72,7 @@ def test_block_fails_the_step_before_anything_of_it_runs(store: Checkpointer, ki
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestApprove:
-    def test_one_question_stands_before_the_whole_step(self, store: Checkpointer, kind: str) -> None:
+    def test_one_question_covers_the_whole_step(self, store: Checkpointer, kind: str) -> None:
         it = runner(store, kind, "approve")
         asked = it.invoke(thread_id="t").pending
         assert [(one.node, one.path, one.policy) for one in asked] == [("step", "", "on_taint")]

@@ -75,7 +75,7 @@ def test_a_copy_from_private_to_public_is_refused_when_built(how: Any, message: 
 
 
 @pytest.mark.parametrize("how", [{}, {"outer": "public"}], ids=["private to private", "public to private"])
-def test_other_copies_are_built_and_told_to_nobody(store: Checkpointer, how: Any) -> None:
+def test_other_copies_are_built_and_not_emitted(store: Checkpointer, how: Any) -> None:
     runner = composed(**how).compile(checkpointer=store)
     events: list[Any] = []
     runner.invoke({"secret": WORD}, thread_id="t", on_event=events.append)
@@ -93,7 +93,7 @@ def mapped(store: Checkpointer, node: Any, **options: Any) -> Any:
     )
 
 
-def test_items_of_a_private_channel_are_told_nowhere(store: Checkpointer) -> None:
+def test_items_of_a_private_channel_are_not_emitted(store: Checkpointer) -> None:
     def node(_state: Any, config: Any) -> dict[str, Any]:
         if config.index == 1:
             raise RuntimeError("no")

@@ -232,7 +232,7 @@ def test_a_stream_that_was_left_in_the_middle_is_asked_for_again() -> None:
     assert runner.run_info("t").tokens_out == 200
 
 
-def test_what_the_node_says_of_an_agent_takes_the_place_of_the_estimate() -> None:
+def test_usage_given_by_the_node_replaces_the_estimate() -> None:
     exact = ModelUse("w", "own", "model", 7, 5, 0.25)
 
     def node(_: Any, config: Any) -> NodeResult:

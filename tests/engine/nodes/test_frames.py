@@ -244,7 +244,7 @@ def signs_in(key: str, url: str) -> None:
     raise OSError(client, headers, access_token, note)
 
 
-def test_keys_in_the_code_and_in_its_locals_are_told_by_their_names_or_their_look_and_left_out() -> None:
+def test_keys_in_code_and_locals_are_recognised_and_masked() -> None:
     frame = frames_of(caught(signs_in, "topic", "http://host"), PUBLIC)[-1]
     kept = "\n".join((*frame.lines, *values(frame).values()))
     assert re.search("[h]idden|[t]wo parts", kept) is None
@@ -282,7 +282,7 @@ def test_keys_in_the_code_and_in_its_locals_are_told_by_their_names_or_their_loo
         ('make(credential=it, model="small")', 'make(credential=it, model="small")'),
     ],
 )
-def test_literals_behind_the_name_of_a_secret_are_masked_on_their_lines(source: str, left: str) -> None:
+def test_literals_assigned_to_secret_names_are_masked(source: str, left: str) -> None:
     assert masked_source(source.split("\n")) == left.split("\n")
 
 

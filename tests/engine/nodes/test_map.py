@@ -357,7 +357,7 @@ class TestJoins:
         with pytest.raises(NodeFailed, match=message):
             runner.invoke({"items": list(range(items))})
 
-    def test_an_unreachable_quorum_gives_up_at_once(self) -> None:
+    def test_an_unreachable_quorum_fails_at_once(self) -> None:
         ran: list[int] = []
 
         def node(_state: Any, config: Any) -> None:
@@ -370,7 +370,7 @@ class TestJoins:
 
 
 class TestEvents:
-    def test_branches_tell_that_they_begin_and_end_and_name_their_path(self) -> None:
+    def test_branches_emit_start_and_end_with_their_path(self) -> None:
         events = Events()
 
         def node(_state: Any, config: Any) -> dict[str, Any]:

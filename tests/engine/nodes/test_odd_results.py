@@ -130,7 +130,7 @@ class Silent(Exception):
         raise ZeroDivisionError
 
 
-def test_an_error_whose_own_text_fails_is_told_by_its_name(store: Checkpointer) -> None:
+def test_an_error_whose_str_fails_is_reported_by_its_class(store: Checkpointer) -> None:
     def node(_state: Any) -> None:
         raise Silent
 

@@ -136,7 +136,7 @@ def test_a_quorum_is_a_whole_number_of_at_least_1(n: Any) -> None:
         quorum(n)
 
 
-def test_a_graph_tells_what_its_nodes_are_made_of() -> None:
+def test_a_graph_lists_the_members_of_its_nodes() -> None:
     info = (
         graph()
         .add_parallel("p", ["a", "b"], join=quorum(2))

@@ -63,7 +63,7 @@ CASES: dict[str, tuple[tuple[str, ...] | None, list[str]]] = {
 
 
 @pytest.mark.parametrize(("reads", "names"), CASES.values(), ids=CASES)
-def test_it_has(reads: tuple[str, ...] | None, names: list[str]) -> None:
+def test_the_prompt_block_has(reads: tuple[str, ...] | None, names: list[str]) -> None:
     assert list(parsed(state_block(view(reads)))) == names
 
 

@@ -95,6 +95,6 @@ class TestBuilding:
         with pytest.raises(UsageError, match=r"on_taint='approve' of node .* needs a store"):
             graph.compile().invoke()
 
-    def test_a_graph_that_does_not_fit_is_told_by_its_name(self) -> None:
+    def test_a_graph_that_does_not_fit_is_named(self) -> None:
         with pytest.raises(GraphInvalid, match="subgraph 'team': no edge leads from START"):
             outer(StateGraph(INNER).add_node("n", lambda _s: None))

@@ -99,7 +99,7 @@ def test_a_timeout_is_of_each_attempt_and_is_retried(kind: str, slow_sync: Calla
     assert [event.attempt for event in events if isinstance(event, NodeStarted)][:3] == [1, 2, 3]
 
 
-def test_what_a_left_behind_node_returns_later_is_not_applied() -> None:
+def test_a_late_result_of_a_timed_out_node_is_dropped() -> None:
     release, returned = threading.Event(), threading.Event()
 
     def first(state: Any, config: Any) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_an_error_after_a_retry_names_the_attempt_whose_code_still_runs(gate: th
     assert "code of attempt 1 still runs in its thread" in caught.value.hint
 
 
-def test_a_node_that_timed_out_can_see_that_it_was_given_up() -> None:
+def test_a_node_can_see_that_it_timed_out() -> None:
     seen: list[bool] = []
     looked = threading.Event()
 
@@ -196,7 +196,7 @@ def test_a_node_that_timed_out_can_see_that_it_was_given_up() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_timeout_error_of_the_node_itself_is_told_as_such(kind: str) -> None:
+def test_a_timeout_error_raised_by_the_node_is_reported_as_its_own(kind: str) -> None:
     def sync_node(state: Any, config: Any) -> None:
         raise TimeoutError("the database did not answer")
 
@@ -246,7 +246,7 @@ class TestSyncCaller:
         assert await caller.call(variable.get) == "set"
         caller.close()
 
-    async def test_a_thread_that_was_left_behind_is_not_used_again(self, gate: threading.Event) -> None:
+    async def test_an_abandoned_thread_is_not_used_again(self, gate: threading.Event) -> None:
         caller = SyncCaller()
         with pytest.raises(TimeoutError):
             await call(gate.wait, (), caller, SOON)

@@ -160,7 +160,7 @@ def test_a_visit_that_failed_is_undone_too(store: Checkpointer, world: World) ->
     assert places(world) == ["hotel", "flight"]
 
 
-def test_a_thread_that_was_given_up_is_undone_where_it_began(store: Checkpointer, world: World) -> None:
+def test_a_cancelled_subgraph_thread_is_undone_from_its_start(store: Checkpointer, world: World) -> None:
     team = part(world, "team", ["hotel", "taxi"]).compile(checkpointer=store, interrupt_before=["taxi"])
     runner = _around(world, team, store)
     runner.invoke(thread_id="t")
@@ -171,7 +171,7 @@ def test_a_thread_that_was_given_up_is_undone_where_it_began(store: Checkpointer
     assert places(world) == ["car", "hotel", "flight"]
 
 
-def test_a_thread_below_that_is_held_elsewhere_is_told_and_the_rest_still_run(
+def test_a_subgraph_thread_held_elsewhere_is_reported_and_the_rest_still_run(
     booked: GraphRunner, world: World
 ) -> None:
     with booked.open(TEAM).writing():
@@ -213,7 +213,7 @@ def test_a_pause_stops_between_two_handlers_below(booked: GraphRunner, world: Wo
     assert places(world) == ORDER
 
 
-def test_what_a_handler_below_spends_is_spending_of_all_above(store: Checkpointer, world: World) -> None:
+def test_usage_of_a_nested_handler_counts_for_all_parents(store: Checkpointer, world: World) -> None:
     use = ModelUse("a", "p", "m", 10, 5, 0.5)
     team = StateGraph({"note": Channel("")}, name="team")
     team.add_node("hotel", lambda s, c: NodeResult(compensation=("undo", 1)))

@@ -253,7 +253,7 @@ async def test_of_a_run_that_is_paused_stops_at_the_next_node_boundary(store: Ch
     assert ends(events) == [("waiting", "paused")]
 
 
-def test_a_failed_node_is_told_before_the_end() -> None:
+def test_a_failed_node_is_emitted_before_the_end() -> None:
     events: list[Any] = []
     run_catching(lambda: chain(CHANNELS, bad).compile().invoke(on_event=events.append))
     kinds = [type(event) for event in events if not isinstance(event, ProgressChanged)]

@@ -220,7 +220,7 @@ def compensated() -> StateGraph:
     return graph.add_edge(START, "book").add_edge("book", END)
 
 
-def test_attempts_that_are_tried_again_tell_no_private_value() -> None:
+def test_retried_attempts_emit_no_private_value() -> None:
     facts = Facts()
     tries = iter([True, False])
     graph = StateGraph({"secret": Channel(SECRET, visibility="private"), "n": Channel(0)})
@@ -258,7 +258,7 @@ def test_a_private_value_in_pieces_is_hidden_in_the_record() -> None:
 
 
 @pytest.mark.parametrize("on_error", ["collect", "fail"])
-def test_branches_that_fail_tell_no_private_item(on_error: Any) -> None:
+def test_failed_branches_emit_no_private_item(on_error: Any) -> None:
     facts = Facts()
     graph = StateGraph(
         {"people": Channel([], reducer="overwrite", visibility="private"), "n": Channel(0, reducer="sum")}
@@ -272,7 +272,7 @@ def test_branches_that_fail_tell_no_private_item(on_error: Any) -> None:
     facts.check()
 
 
-def test_the_thread_of_a_subgraph_tells_nothing_that_is_private_in_it() -> None:
+def test_a_subgraph_thread_emits_no_private_value() -> None:
     facts = Facts()
     inner = StateGraph({"given": Channel("", visibility="private")}, name="inner")
     inner.add_node("ask", lambda state: {}[state["given"]]).add_edge(START, "ask").add_edge("ask", END)
@@ -297,7 +297,7 @@ def test_private_parts_of_the_context_are_hidden() -> None:
     assert "[private: token]" in cursor.error.message
 
 
-def test_an_answer_whose_function_fails_tells_no_private_value() -> None:
+def test_an_answer_whose_function_fails_shows_no_private_value() -> None:
     facts = Facts()
     graph = StateGraph({"secret": Channel(SECRET, visibility="private"), "n": Channel(0)})
     graph.add_node("work", lambda _state: {}).add_edge(START, "work").add_edge("work", END)

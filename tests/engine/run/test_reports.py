@@ -129,7 +129,7 @@ class TestCostReport:
     ],
     ids=["run_info", "cost_report", "history", "get_state"],
 )
-def test_a_runner_without_a_store_says_that_it_keeps_nothing(ask: Any) -> None:
+def test_a_runner_without_a_store_says_that_it_stores_nothing(ask: Any) -> None:
     runner = chain(CHANNELS, returning(None)).compile()
     runner.invoke(thread_id="t")
     with pytest.raises(UsageError, match="keeps nothing") as caught:

@@ -256,7 +256,7 @@ class TestFailing:
         assert states(report.entries)["hotel"] == "failed"
         assert "no compensation handler 'cancel_hotel'" in report.entries[1].error
 
-    def test_a_thread_being_rolled_back_goes_no_way_on_but_that(self, failed: GraphRunner) -> None:
+    def test_a_thread_in_rollback_can_only_continue_the_rollback(self, failed: GraphRunner) -> None:
         for go_on in (
             lambda: failed.invoke(thread_id="t"),
             lambda: failed.step(thread_id="t"),

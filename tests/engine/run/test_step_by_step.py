@@ -37,7 +37,7 @@ def counter(store: Checkpointer | None, node: Any = None) -> GraphRunner:
     )
 
 
-def test_a_thread_goes_on_step_by_step_as_in_one_run(store: Checkpointer) -> None:
+def test_stepping_equals_one_run(store: Checkpointer) -> None:
     runner, whole = counter(store), counter(store)
     stood = []
     for _ in range(LAST):
@@ -54,7 +54,7 @@ def test_a_thread_goes_on_step_by_step_as_in_one_run(store: Checkpointer) -> Non
     assert runner.verify("t", strict=True).ok
 
 
-def test_a_step_that_nobody_watches_is_the_same_as_one_that_somebody_does(store: Checkpointer) -> None:
+def test_a_watched_step_equals_an_unwatched_one(store: Checkpointer) -> None:
     runner = counter(store)
     for thread_id, events in (("t", None), ("u", [])):
         for _ in range(3):
@@ -202,7 +202,7 @@ def test_what_a_node_leaves_on_the_loop_is_ended_with_its_call() -> None:
         assert left.pop().cancelled()
 
 
-def test_threads_that_step_the_same_runner_each_go_on_with_their_own(store: Checkpointer) -> None:
+def test_os_threads_sharing_a_runner_each_keep_their_own_thread(store: Checkpointer) -> None:
     runner = counter(store)
     failures: list[BaseException] = []
 

@@ -30,7 +30,7 @@ def test_updates_of_one_node_are_reduced_in_channel_name_order(store: Checkpoint
     assert [record.channel for record in store.records("t", 1, 1)] == ORDER
 
 
-def test_a_committed_step_is_told_with_its_updates_before_the_next_node_starts() -> None:
+def test_a_step_is_emitted_with_its_updates_before_the_next_node_starts() -> None:
     seen: list[Any] = []
     channels = {"a": Channel(0, reducer="sum"), "b": Channel([], reducer="append")}
     runner = chain(channels, returning({"b": "x", "a": 2}), returning({"a": 3})).compile()
@@ -114,7 +114,7 @@ def test_the_output_is_the_value_of_the_output_channel() -> None:
     assert one_node({"output": Channel("")}, returning({"output": "x"})).invoke().output() == "x"
 
 
-def test_without_an_output_channel_output_raises_with_a_way_to_mend_it() -> None:
+def test_without_an_output_channel_output_raises_with_a_hint() -> None:
     result = one_node({"c": Channel("")}, returning(None)).invoke()
     with pytest.raises(HitlError, match="no channel 'output'"):
         result.output()

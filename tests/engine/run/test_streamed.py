@@ -48,7 +48,7 @@ def test_what_a_node_and_its_agent_write_is_in_the_checkpoint_and_in_its_hash() 
     assert not verify(store, "t").ok
 
 
-def test_failed_attempts_are_told_apart_and_kept_until_a_step_has_them() -> None:
+def test_output_of_failed_attempts_is_separate_and_kept_until_a_step_has_it() -> None:
     store = MemoryCheckpointer()
     tries: list[int] = []
 
@@ -88,7 +88,7 @@ def test_what_is_written_again_with_an_answer_is_kept_once() -> None:
     assert [text.text for text in point.streamed] == ["before "]
 
 
-def test_of_much_the_beginning_and_the_end_are_kept_and_how_much_is_missing() -> None:
+def test_long_output_keeps_its_start_and_end_and_the_size_of_the_gap() -> None:
     keeper = StreamKeeper()
     pieces = [f"{number:07}\n" for number in range(20_000)]
     for piece in pieces:

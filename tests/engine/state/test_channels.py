@@ -193,7 +193,7 @@ class TestInfo:
         [(True, "yes/no"), ("a", "text"), (1, "number"), (1.5, "number"), ({}, "dict"), (None, "")],
         ids=repr,
     )
-    def test_the_type_is_told_by_the_default_where_there_is_no_schema(self, default: Any, word: str) -> None:
+    def test_without_a_schema_the_default_gives_the_type(self, default: Any, word: str) -> None:
         assert bound(Channel(default)).info.type == word
 
 

@@ -61,7 +61,7 @@ def test_what_a_node_reads_refuses_to_be_changed(mutate: Callable[[Any], object]
 
 
 @pytest.mark.parametrize("mutate", MUTATIONS.values(), ids=MUTATIONS)
-def test_so_it_does_in_a_thread_that_was_loaded_from_a_store(
+def test_a_value_loaded_from_a_store_refuses_to_be_changed(
     mutate: Callable[[Any], object], store: Checkpointer
 ) -> None:
     value = {"list": [3, 1, {"deep": 1}], "dict": {"a": [1]}}

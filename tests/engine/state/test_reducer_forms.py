@@ -86,7 +86,7 @@ class TestText:
         assert all(name in caught.value.hint for name in [*NAMES, "last_n(N)", "by_type", "module:function"])
 
     @pytest.mark.parametrize("given", [3, ["append"], object()], ids=["int", "list", "object"])
-    def test_what_can_never_be_a_reducer_is_refused(self, given: Any) -> None:
+    def test_an_invalid_reducer_is_refused(self, given: Any) -> None:
         with pytest.raises(GraphInvalid, match="a reducer can't be"):
             Channel(reducer=given)
 
@@ -98,7 +98,7 @@ class TestLastN:
             last_n(n)
 
     @pytest.mark.parametrize("text", ["last_n(0)", "last_n(-2)"])
-    def test_so_it_is_as_text(self, text: str) -> None:
+    def test_last_n_below_1_is_refused_as_text_too(self, text: str) -> None:
         with pytest.raises(GraphInvalid, match="at least 1"):
             Channel(reducer=text)
 
@@ -317,7 +317,7 @@ class TestTried:
         assert reducers.sum()(None, 2) == 2
         assert as_reducer(highest)(3, 1) == 3
 
-    def test_what_it_refuses_is_told_as_in_a_run(self) -> None:
+    def test_a_tried_reducer_reports_errors_as_in_a_run(self) -> None:
         with pytest.raises(ReducerError, match="append: needs a list to add to, the channel holds text"):
             append()("old", "new")
         with pytest.raises(ValueRejected, match="the update: a value of type object is not JSON"):

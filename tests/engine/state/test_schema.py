@@ -106,7 +106,7 @@ def test_a_part_of_a_schema_refers_to_what_it_refers_to_in_the_whole(
         one.accept(bad)
 
 
-def test_items_is_about_the_elements_behind_those_with_a_place_of_their_own() -> None:
+def test_items_applies_after_the_prefix_items() -> None:
     channel = Channel(
         schema={"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, reducer="append"
     )
@@ -335,12 +335,12 @@ def test_elements_are_checked_against_a_model_too(given: Any, reducer: str) -> N
     [{"type": "text"}, {"type": "array", "items": 3}, 5],
     ids=["unknown type", "items", "5"],
 )
-def test_what_is_no_schema_is_refused_when_built(schema: Any) -> None:
+def test_an_invalid_schema_is_refused_when_built(schema: Any) -> None:
     with pytest.raises(GraphInvalid, match="channel 'c'"):
         bound(Channel(schema=schema))
 
 
-def test_a_class_that_is_no_schema_is_told_in_one_line() -> None:
+def test_a_class_without_a_schema_is_reported_in_one_line() -> None:
     with pytest.raises(GraphInvalid, match="no schema can be made from <class ") as refused:
         bound(Channel(schema=GraphInvalid))
     assert "\n" not in refused.value.message
@@ -443,7 +443,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES)
-def test_a_message_names_channel_path_expected_found_and_a_mend(case: tuple[Any, ...]) -> None:
+def test_a_message_names_channel_path_expected_found_and_a_fix(case: tuple[Any, ...]) -> None:
     schema, reducer, update, path, expected, found, mend = case
     with pytest.raises(SchemaMismatch) as caught:
         write(Channel(schema=schema, reducer=reducer), update)

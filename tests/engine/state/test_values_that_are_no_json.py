@@ -78,7 +78,7 @@ def test_a_value_that_is_too_large_may_be_allowed() -> None:
     assert "compile(max_update_bytes=…)" in caught.value.hint
 
 
-def test_a_value_that_holds_itself_is_told_by_the_beginning_of_its_path() -> None:
+def test_a_cyclic_value_is_reported_by_the_start_of_its_path() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(NodeFailed, match=r"at (\[0\]){13}\[…: nested deeper than 64 levels"):

@@ -34,7 +34,7 @@ def state() -> WorkflowState:
     )
 
 
-def test_seed_000s_example() -> None:
+def test_the_first_example_of_the_specification_runs() -> None:
     ws = state()
     ws.update({"messages": "hello", "status": "running"})
     snap = ws.snapshot()
@@ -77,7 +77,7 @@ def test_it_is_all_or_nothing(verb: str, values: Any, error: type[Exception]) ->
     assert dict(ws) == before
 
 
-def test_a_bad_channel_is_told_as_in_a_graph() -> None:
+def test_an_invalid_channel_is_reported_as_in_a_graph() -> None:
     with pytest.raises(GraphInvalid, match="channel name '1st'"):
         WorkflowState({"1st": Channel(0)})
 

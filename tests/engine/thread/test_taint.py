@@ -146,14 +146,14 @@ class TestHowItSpreads:
         assert store.checkpoint("t", 2).read == ("plan.steps.0",)  # type: ignore[union-attr]
 
     @pytest.mark.parametrize("kind", ["async", "sync"])
-    def test_whatever_kind_of_node_it_is(self, store: Checkpointer, kind: str) -> None:
+    def test_taint_spreads_through_every_kind_of_node(self, store: Checkpointer, kind: str) -> None:
         async def slow(state: Any, config: Any) -> dict[str, Any]:
             return {"out": state["page"]}
 
         node = slow if kind == "async" else lambda state, config: {"out": state["page"]}
         assert tainted(after_page(store, node)) == ["out", "page"]
 
-    def test_it_reaches_private_channels(self, store: Checkpointer) -> None:
+    def test_taint_reaches_private_channels(self, store: Checkpointer) -> None:
         runner = after_page(store, lambda state, config: {"secret": state["page"]})
         assert tainted(runner) == ["page", "secret"]
 
@@ -203,7 +203,7 @@ class TestHowItSpreads:
         runner.invoke(thread_id="t")
         assert runner.open("t").state.taint["out"] == Taint("out", 3, "n3", ("web", "mail"))
 
-    def test_events_tell_it(self, store: Checkpointer) -> None:
+    def test_taint_is_emitted(self, store: Checkpointer) -> None:
         events: list[Any] = []
         runner = chain(CHANNELS, fetch, lambda state, config: {"out": state["page"]}).compile(
             checkpointer=store
@@ -359,7 +359,7 @@ class TestReveal:
         assert "hunter2" not in repr(store.ledger("t"))
         assert runner.verify("t").ok
 
-    def test_nobody_looks_without_a_name(self, store: Checkpointer) -> None:
+    def test_revealing_needs_a_name(self, store: Checkpointer) -> None:
         runner = chain(CHANNELS, returning({})).compile(checkpointer=store)
         runner.invoke(thread_id="t")
         with pytest.raises(UsageError, match="nobody is named"):
