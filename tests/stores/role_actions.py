@@ -296,7 +296,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("resume a thread at a plain breakpoint", WRITE, {
         "continue": lambda w: w.answered("breakpoint", actor=None),
     }),
-    Action("answer for other logins, twice, or what is not asked", NOBODY, {
+    Action("answer for other logins, twice, or without a request", NOBODY, {
         "a gate that names other logins": lambda w: w.answered("boss"),
         "a vote for other logins": lambda w: w.commit("boss", w.entry("boss", "vote", w.request("boss"))),
         "a deadline that is to come": lambda w: w.answered("deadline", "timeout", made_by="deadline"),
@@ -308,7 +308,7 @@ ACTIONS: tuple[Action, ...] = (
         "nothing waits": lambda w: w.commit("paused", w.entry("paused", "answer", w.request("waits"))),
         "with the id of another thread": lambda w: w.answered("waits", n=1 << 32),
     }),
-    Action("decide otherwise: edit, declassify, extend, cancel, allow, hand over, reveal …", DECIDE, {
+    Action("decide in other ways: edit, declassify, extend, cancel, allow, hand over, reveal …", DECIDE, {
         "update_state": _edits,
         "a request that an edit asks again": _reopens,
         **{kind: _decided(kind)
@@ -342,7 +342,7 @@ ACTIONS: tuple[Action, ...] = (
         "answered by no entry": _kept(99, answers=True),
         "answered by the request itself": _kept(0, answers=True),
     }),
-    Action("withdraw a request for other logins, which the graph asks no more", WORK, {
+    Action("withdraw a request for other logins that the graph no longer makes", WORK, {
         "at its place": lambda w: w.commit(
             "boss", w.entry("boss", "withdrawn", w.request("boss")), pending=(), reason="paused"),
     }),
@@ -359,7 +359,7 @@ ACTIONS: tuple[Action, ...] = (
             "paused", w.entry("paused", "request", w.request("waits"), data={})),
         "other logins in the ledger": _asks("paused", {"logins": ["wes"]}, logins=("bosses",)),
     }),
-    Action("write a commit that does not follow on the last one", NOBODY, {
+    Action("write a commit that does not continue the last one", NOBODY, {
         "the same version": lambda w: w.commit("paused", version=w.cursor("paused").version),
         "a version too far": lambda w: w.commit("paused", version=w.cursor("paused").version + 2),
         "an entry left out": lambda w: w.commit(
@@ -391,7 +391,7 @@ ACTIONS: tuple[Action, ...] = (
         **{f"truncate {name}": tried for name, tried in _each(LOG, "TRUNCATE TABLE CASCADE").items()},
         "one entry": _sql("DELETE FROM ledger WHERE id = ({key}::bigint << 32) + 1"),
     }),
-    Action("begin or import a thread", RUN, {
+    Action("start or import a thread", RUN, {
         "with its input": _history("input"),
         "empty": lambda w: w.new_thread(),
     }),
@@ -400,7 +400,7 @@ ACTIONS: tuple[Action, ...] = (
         "an answer": _history("answer"),
         "an answer by nobody": _history("answer", actor=None),
     }),
-    Action("make half a thread, or add to the past of one", NOBODY, {
+    Action("create part of a thread, or add to the past of one", NOBODY, {
         "without a cursor": lambda w: w.new_thread(cursor=False),
         "more entries": lambda w: [(
             f"SELECT add_history(%s{postgres_store._arguments(('spent',))})", (w.key("paused"), 1, b""))],
@@ -408,11 +408,11 @@ ACTIONS: tuple[Action, ...] = (
             w.key("paused"), *rows.cursor_row(w.cursor("paused"), b"", "x"), 0, *postgres_store._NOBODY))],
     }),
     Action("delete a thread", OPERATE, {"with an entry of the store's ledger": _deletes("paused")}),
-    Action("delete a thread without saying so", NOBODY, {
+    Action("delete a thread without a ledger entry", NOBODY, {
         "without an entry": _deletes(),
         "with an entry of another": _deletes("waits"),
     }),
-    Action("hold a thread, ask it to pause, show that it is open", WRITE, {
+    Action("take the lease of a thread, ask it to pause, show that it is open", WRITE, {
         "lease": _sql("UPDATE cursor SET token = 't', \"user\" = 'u', host = 'h', pid = 1, "
                       "process_started = 1, expires_at = 1, boot = '', namespace = '' WHERE thread = {key}"),
         "end of the lease": _sql("UPDATE cursor SET token = NULL WHERE thread = {key}"),
@@ -421,7 +421,7 @@ ACTIONS: tuple[Action, ...] = (
         "presence": _presence(),
         "absence": _sql("DELETE FROM presence"),
     }),
-    Action("store a row that nobody could read", NOBODY, {
+    Action("store an unreadable row", NOBODY, {
         "half a lease": _sql("UPDATE cursor SET token = 't', host = NULL WHERE thread = {key}"),
         "presence: no JSON": _sql("INSERT INTO presence VALUES ({key}, 'token', 'x')"),
         "presence: no lease": _presence(lease=None),
@@ -443,13 +443,13 @@ ACTIONS: tuple[Action, ...] = (
         "under another login": _claims("work", _sql(
             "INSERT INTO work (thread, priority, login) VALUES ({key}, 0, 'boss')")),
     }),
-    Action("work: take jobs, register as a worker", WORK, {
+    Action("take jobs, register as a worker", WORK, {
         "job": _job(),
         "worker": _worker(),
         "a worker under another login": _claims("worker", _worker(login="'boss'")),
         "take": _sql("SELECT * FROM take_job(ARRAY['q'], NULL)"),
     }),
-    Action("switch guards off, or become another login", NOBODY, {
+    Action("switch off guards, or become another login", NOBODY, {
         "triggers": _sql("ALTER TABLE ledger DISABLE TRIGGER ALL"),
         "replica": _sql("SET session_replication_role = replica"),
         "policy": _sql("CREATE POLICY mine ON ledger USING (true)"),
