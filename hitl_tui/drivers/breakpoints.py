@@ -54,19 +54,19 @@ _MOST_HITS: Final = 1_000_000_000
 
 
 class BreakpointInvalid(ExpressionInvalid):
-    """A breakpoint that can't be read, or at a place that the graph does not have; `column` says where."""
+    """A breakpoint that can't be read, or whose place the graph lacks; `column` says where."""
 
     title = "The breakpoint can't be read"
 
 
 def _as_json(value: Any) -> str:
-    import json  # only a log breakpoint needs it, and all that tells a status imports this module
+    import json  # only a log breakpoint needs it, and every status line imports this module
 
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def describe(point: Breakpoint) -> str:
-    """A breakpoint as `read_breakpoint` takes it, as in "before worker: revision_n > 2"."""
+    """Return a breakpoint as `read_breakpoint` takes it, as in "before worker: revision_n > 2"."""
     words = [point.kind, point.place]
     if point.hit:
         words.append(f"hit {point.hit}")
@@ -82,7 +82,7 @@ _OPENS, _CLOSES = "([{", ")]}"
 
 
 def read_breakpoint(text: str, graph: GraphInfo) -> Breakpoint:
-    """What a text says of a breakpoint of this graph; a node whose name has a colon or a word is found, too.
+    """Read the text of a breakpoint of this graph; names of nodes may contain colons and option words.
 
     Raises:
         BreakpointInvalid: it can't be read, or there is no such place.
@@ -91,12 +91,12 @@ def read_breakpoint(text: str, graph: GraphInfo) -> Breakpoint:
 
 
 def read_breakpoints(texts: Iterable[str], graph: GraphInfo) -> tuple[Breakpoint, ...]:
-    """Several of them; raises as `read_breakpoint`."""
+    """Read several breakpoints; raises as `read_breakpoint`."""
     return tuple(read_breakpoint(text, graph) for text in texts)
 
 
 def check_breakpoint(point: Breakpoint, graph: GraphInfo) -> None:
-    """See that a run of this graph can have a breakpoint.
+    """Check that a run of this graph can have a breakpoint.
 
     Raises:
         BreakpointInvalid: it can't.
@@ -105,7 +105,7 @@ def check_breakpoint(point: Breakpoint, graph: GraphInfo) -> None:
 
 
 def put(points: Sequence[Breakpoint], point: Breakpoint) -> tuple[Breakpoint, ...]:
-    """The breakpoints with one more; of two that stop, or tell a line, at one place the new one counts."""
+    """Return the breakpoints with one more; of two that stop, or log, at one place the new one counts."""
     same = [_mark(other) == _mark(point) for other in points]
     if any(same):
         return tuple(point if alike else other for other, alike in zip(points, same, strict=True))
@@ -113,7 +113,7 @@ def put(points: Sequence[Breakpoint], point: Breakpoint) -> tuple[Breakpoint, ..
 
 
 def toggled(points: Sequence[Breakpoint], node: str) -> tuple[Breakpoint, ...]:
-    """The breakpoints without those that stop before a node; with one for always where none does."""
+    """Return the breakpoints without those that stop before a node; with a new one if there were none."""
     rest = tuple(point for point in points if (point.kind, point.place, point.log) != ("before", node, ""))
     return rest if len(rest) < len(points) else (*points, Breakpoint("before", node))
 
@@ -123,7 +123,7 @@ def _mark(point: Breakpoint) -> tuple[str, str, bool]:
 
 
 def fits(point: Breakpoint, graph: GraphInfo) -> bool:
-    """Whether a run of this graph can have a breakpoint: one that was kept may be of an older version."""
+    """Whether a run of this graph can have a breakpoint; a saved one may be for an older version."""
     try:
         check_breakpoint(point, graph)
     except BreakpointInvalid:
@@ -163,7 +163,7 @@ class _Reader:
             self.at += 1
 
     def _known_node(self, begin: int) -> str | None:
-        """The longest name of a node that stands there, with nothing but options behind it."""
+        """Return the longest name of a node at this position that is followed only by options."""
         names = sorted((node.name for node in self.graph.nodes), key=len, reverse=True)
         for name in names:
             rest = self.text[begin + len(name) :]
@@ -175,7 +175,7 @@ class _Reader:
         return None
 
     def _until_option(self, begin: int) -> str:
-        """What stands there up to a colon, ` hit ` or ` log `, but for those within brackets and quotes."""
+        """Return the text up to a colon, ` hit ` or ` log `, ignoring those in brackets and quotes."""
         depth, quote, at = 0, "", begin
         while at < len(self.text):
             char = self.text[at]
@@ -260,7 +260,7 @@ class _Reader:
             self._check_expression(point.condition, graph, begin, facts)
         for part in template(point.log):
             if isinstance(part, tuple):
-                # Where it begins in the text is told as long as nothing in it is escaped.
+                # Its position in the text is known as long as nothing in it is escaped.
                 begin = max(self.text.find("{" + part[0], 0), 0) + 1
                 self._check_expression(part[0], graph, begin, facts)
 
@@ -277,7 +277,7 @@ class _Reader:
 
 
 def template(log: str) -> list[str | tuple[str]]:
-    """A logged text in its parts: words, and expressions as tuples of one; `{{` is a brace.
+    """Split a logged text into parts: text, and expressions as tuples of one; `{{` is a brace.
 
     A brace that is not closed stands for itself.
     """
@@ -304,7 +304,7 @@ def _closing(log: str, begin: int) -> int | None:
 
 
 def inside_graph(graph: GraphInfo, place: str) -> tuple[GraphInfo, str]:
-    """The graph in which a place is, behind the subgraphs' nodes that lead there, and the rest of it."""
+    """Return the graph that a path of subgraph nodes leads to, and the rest of the path."""
     while True:
         names = (node for node in graph.nodes if node.graph is not None and place.startswith(f"{node.name}/"))
         node = max(names, key=lambda node: len(node.name), default=None)
@@ -317,7 +317,7 @@ _BRANCH = re.compile(r"(.+)\[(\d{1,9}|\*)\]")
 
 
 def branch_of(graph: GraphInfo, place: str) -> tuple[NodeInfo | None, str | None]:
-    """The map or the parallel whose branch a place names, and which: None where it has no such branch."""
+    """Return the map or parallel whose branch a place names, and the branch; None for no such branch."""
     if (match := _BRANCH.fullmatch(place)) and (node := graph.node(match[1])) and node.kind == "map":
         return node, match[2]
     for node in graph.nodes:
@@ -339,25 +339,25 @@ def stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
 
 
 class Hits:
-    """How often breakpoints were hit; they are counted from run to run, and from any thread."""
+    """Counts how often breakpoints were hit, over several runs and from any thread."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def add(self, name: str) -> int:
-        """One more hit; gives how many there are."""
+        """Count one more hit; returns the number of hits."""
         with self._lock:
             self._counts[name] += 1
             return self._counts[name]
 
 
 class _Armed:
-    """A breakpoint that is ready to be asked.
+    """A breakpoint with what it needs to be checked.
 
     Args:
-        place: where it is in the graph of the thread.
-        name: what it is called from outside, where its hits are counted.
+        place: its place in the graph of the thread.
+        name: its name in the outermost thread, which counts its hits.
     """
 
     def __init__(self, point: Breakpoint, place: str, name: str) -> None:
@@ -377,7 +377,7 @@ class _Armed:
         return self.place.endswith("[*]") and place.startswith(self.place[:-2])
 
     def line(self, values: Mapping[str, Any]) -> str:
-        """What it tells."""
+        """Return the line that it logs."""
         return "".join(part if isinstance(part, str) else _value_text(part, values) for part in self.parts)[
             :_LONGEST_LINE
         ]
@@ -415,12 +415,12 @@ class RunStops:
                 self._armed[point.kind].append(_Armed(point, point.place, name))
 
     def before(self, session: Session, node: str, first: bool) -> str:
-        """Asked before a node; `first` where the run begins with it."""
+        """Check before a node; `first` if the run begins with it."""
         armed = [each for each in self._armed["before"] if each.place == node]
         return self._asked(armed, session, node) if armed and not (first and _stood_here(session)) else ""
 
     def after(self, session: Session, node: str, state: LiveState) -> str:
-        """Asked once a node is committed."""
+        """Check after a node is committed."""
         armed = [each for each in self._armed["after"] if each.place == node]
         why = self._asked(armed, session, node) if armed else ""
         for each in self._armed["change"]:
@@ -430,21 +430,21 @@ class RunStops:
         return why
 
     def shows_return(self, node: str) -> bool:
-        """Whether the run may stop behind a node for what it has returned."""
+        """Whether the run may stop after a node because of what it returned."""
         armed = (*self._armed["change"], *(each for each in self._armed["after"] if each.place == node))
         return any(not each.point.log for each in armed)
 
     def returned(self, node: str, frames: tuple[Frame, ...]) -> None:
-        """Told of where a node returns."""
+        """Note where a node returns."""
         self._returned = (node, frames)
 
     def branch(self, session: Session, path: str, item: Any, index: int) -> str:
-        """Asked before a branch."""
+        """Check before a branch."""
         armed = [each for each in self._armed["before"] if each.stops_at(path)]
         return self._asked(armed, session, path, {"item": item, "index": index}) if armed else ""
 
     def error(self, session: Session, path: str, error: Exception) -> str:
-        """Asked when an attempt has failed."""
+        """Check when an attempt has failed."""
         node = path.partition("[")[0]
         armed = [each for each in self._armed["error"] if each.stops_at(path) or each.place == node]
         if not armed:
@@ -454,12 +454,12 @@ class RunStops:
         return self._asked(armed, session, path, facts)
 
     def tool(self, session: Session, path: str, tool: str, arguments: Mapping[str, Any] | str) -> str:
-        """Asked before a tool is called."""
+        """Check before a tool is called."""
         armed = [each for each in self._armed["tool"] if each.place in ("", tool)]
         return self._asked(armed, session, path, {"tool": tool, "arguments": arguments}) if armed else ""
 
     def inside(self, node: str) -> RunStops | None:
-        """Those of a subgraph's thread: at places behind its node, and of tools and errors anywhere."""
+        """Return those for a subgraph's thread: inside its node, and for tools and errors anywhere."""
         info = self._graph.node(node)
         if info is None or info.graph is None:
             return None
@@ -475,7 +475,7 @@ class RunStops:
     def _asked(
         self, armed: Iterable[_Armed], session: Session, node: str, facts: Mapping[str, Any] | None = None
     ) -> str:
-        """Why to stop, of several that are hit at once the first; each counts its hit and tells its line."""
+        """Return why to stop, "" to continue; every breakpoint that is hit counts it and logs its line."""
         values = {**_public(session, session.state.values), **(facts or {})}
         whys = [self._hit(each, session, node, values) for each in armed]
         return next(filter(None, whys), "")
@@ -501,7 +501,7 @@ class RunStops:
 
 
 def _anywhere(point: Breakpoint) -> bool:
-    """Whether a breakpoint is about whatever runs, inside as well where what it names is there."""
+    """Whether a breakpoint applies to whatever runs, also inside, if the thing it names exists there."""
     return point.kind == "tool" or (point.kind == "error" and not point.place)
 
 
@@ -515,7 +515,7 @@ def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(armed: _Armed, session: Session, values: Mapping[str, Any]) -> Any:
-    """What a path leads to, None where there is nothing (yet)."""
+    """Return the value at a path, None if there is none (yet)."""
     assert armed.path is not None
     if armed.place in values:
         return values[armed.place]
@@ -526,7 +526,7 @@ def _value(armed: _Armed, session: Session, values: Mapping[str, Any]) -> Any:
 
 
 def _stood_here(session: Session) -> bool:
-    """Whether the thread stopped before its next node already, other than by asking."""
+    """Whether the thread already stopped before its next node, for another reason than a request."""
     cursor, store = session.cursor, session.store
     if any(gate.when == "before" for gate in cursor.passed) or cursor.answers or cursor.branches:
         return True

@@ -1,4 +1,4 @@
-"""Numbered events between the engine's thread and whoever watches."""
+"""Numbered events between the engine's thread and its watchers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import Event, RunEnded, TextStreamed
 
 KEPT = 20_000
-"""Events kept for slow watchers; who falls further behind takes a new snapshot."""
+"""Events kept for slow watchers; those that fall further behind take a new snapshot."""
 KEPT_TEXT = 16 << 20
-"""Characters of streamed text kept for them."""
+"""Characters of streamed text kept for slow watchers."""
 _JOINED = 4096
-"""Characters; pieces of text are put together up to here while nobody has seen them."""
+"""Pieces of text are joined up to this many characters as long as nobody has read them."""
 _FRESH = 512
-"""Events that may wait for their numbers."""
+"""Most events that may wait for their numbers."""
 
 _Waiting = list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
 
@@ -29,14 +29,14 @@ _Waiting = list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
 class EventBuffer:
     """Events with numbers that grow by one; adding and reading are safe from any thread.
 
-    They get their numbers once somebody looks: whoever adds one waits for nobody.
+    Events get their numbers when somebody reads them, so that adding one never waits.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
         self._fresh: deque[Event] = deque()
         self._events: deque[Stamped] = deque(maxlen=kept)
         self._lock = self.together = threading.RLock()
-        """Held while events are added that nobody may see some of without the others."""
+        """Held while events are added that must become visible together."""
         self._last = 0
         self._run_ended = 0
         self._text = 0
@@ -53,18 +53,18 @@ class EventBuffer:
             return self._last
 
     def add(self, event: Event) -> None:
-        """Append an event, and wake who waits for it."""
+        """Append an event, and wake those who wait for it."""
         self._fresh.append(event)
         if self._waiting:
             self._wake(self._waiting)
         if type(event) is RunEnded:
             self._wake(self._waiting_for_end)
-        elif len(self._fresh) >= _FRESH or type(event) is TextStreamed:  # of text there may be much
+        elif len(self._fresh) >= _FRESH or type(event) is TextStreamed:  # there may be much text
             with self._lock:
                 self._number()
 
     def skip(self) -> None:
-        """Forget what there is and leave a gap, so that every watcher takes a new snapshot."""
+        """Forget all events and leave a gap, so that every watcher takes a new snapshot."""
         with self._lock:
             self._number()
             self._events.clear()
@@ -72,18 +72,18 @@ class EventBuffer:
             self._last += 1
 
     def since(self, number: int) -> Sequence[Stamped]:
-        """Events after a number, oldest first."""
+        """Return the events after a number, oldest first."""
         with self._lock:
             self._number()
             if not self._events or self._last <= number:
                 return ()
             self._told = self._last
-            # From the end: most ask for the last few of many.
+            # From the end: most watchers ask for the last few of many.
             newest = islice(reversed(self._events), self._last - number)
             return tuple(newest)[::-1]
 
     def before(self, kind: type[Event]) -> int:
-        """The number before that of the newest event of a kind; that of the newest of all without any."""
+        """Return the number before that of the newest event of a kind; the newest number if there is none."""
         with self._lock:
             self._number()
             of_kind = (kept.number - 1 for kept in reversed(self._events) if type(kept.event) is kind)
@@ -99,7 +99,7 @@ class EventBuffer:
 
     async def _wait(self, waiting: _Waiting, over: Callable[[], bool]) -> None:
         mine = (asyncio.get_running_loop(), flag := asyncio.Event())
-        waiting.append(mine)  # before looking: whoever adds something looks for us afterwards
+        waiting.append(mine)  # before checking: whoever adds an event checks for waiters afterwards
         try:
             with self._lock:
                 self._number()
@@ -113,12 +113,12 @@ class EventBuffer:
     @staticmethod
     def _wake(waiting: _Waiting) -> None:
         while waiting:
-            with suppress(IndexError):  # they have given up meanwhile
+            with suppress(IndexError):  # they have stopped waiting meanwhile
                 loop, flag = waiting.pop()
                 loop.call_soon_threadsafe(flag.set)
 
     def _number(self) -> None:
-        """Give fresh events their numbers; the oldest ones make room."""
+        """Give new events their numbers, and drop the oldest ones if there are too many."""
         fresh = self._fresh
         events = [fresh.popleft() for _ in range(len(fresh))]
         kinds = set(map(type, events))
@@ -134,7 +134,7 @@ class EventBuffer:
             self._run_ended = self._last
 
     def _joined(self, event: TextStreamed) -> bool:
-        """Put a piece of text to the newest event, where that is text of the same and nobody has it yet."""
+        """Append a piece of text to the newest event if that is unread text of the same writer."""
         newest = self._events[-1] if self._events and self._last > self._told else None
         if newest is None or not isinstance(before := newest.event, TextStreamed):
             return False

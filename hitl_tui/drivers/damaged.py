@@ -1,4 +1,4 @@
-"""A thread whose log is damaged, as far as it can be read, for a page that reports the damage."""
+"""A thread with a damaged log, as far as it can be read, for a page that reports the damage."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Read = TypeVar("_Read")
 
 
 class DamagedThread(LoggedView):
-    """A thread that is read without a check; nothing is written, and nothing of it is built or run.
+    """A thread that is read without checks; nothing is written, built or run.
 
-    What can't be read is left out and named in `unreadable`. Whether a value is private may have been
-    changed too, so only values of channels that its graph declares public are given.
+    Parts that can't be read are left out and named in `unreadable`. Whether a value is private may have
+    been changed too, so only values of channels that its graph declares public are returned.
 
     Args:
-        store: where it lives; it stays open.
+        store: its store; it stays open.
     """
 
     def __init__(self, store: Store, thread_id: str) -> None:
@@ -56,7 +56,7 @@ class DamagedThread(LoggedView):
         return not self._has_graph or super().hides_values
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """Its decisions, oldest first, without those up to the last one that can't be read."""
+        """Return its decisions, oldest first, from the first one after the last unreadable one."""
         unreadable, readable = -1, self.logged.cursor.ledger_n
         while readable - unreadable > 1:
             after = (readable + unreadable) // 2
@@ -76,7 +76,7 @@ class DamagedThread(LoggedView):
             return None
 
     def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
-        """Checkpoints that can be read, before a step (None: from the head), newest first."""
+        """Return readable checkpoints before a step (None: from the head), newest first."""
         points: list[Checkpoint] = []
         until = self.logged.cursor.head + 1 if before is None else before
         while until > 0 and len(points) < limit:
@@ -85,7 +85,7 @@ class DamagedThread(LoggedView):
         return tuple(points[:limit])
 
     def updates(self, first: int, last: int) -> dict[int, tuple[AppliedUpdate, ...]]:
-        """The updates of each of the steps `first` to `last`, none of a step where they can't be read."""
+        """Return the updates of each of the steps `first` to `last`; none for steps that can't be read."""
 
         def read() -> dict[int, tuple[AppliedUpdate, ...]]:
             return updates(self.logged, self._store, first, last, decoded=self._decoded)
@@ -105,7 +105,7 @@ class DamagedThread(LoggedView):
         }
 
     def _read(self, what: str, read: Callable[[], _Read]) -> _Read | None:
-        """What a function reads; None where it can't be read, and why in `unreadable`."""
+        """Return the result of a read; None if it fails, with the reason in `unreadable`."""
         try:
             return read()
         except (LogCorrupt, UnknownThread) as error:

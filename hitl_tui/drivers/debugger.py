@@ -1,4 +1,4 @@
-"""A debugger for `breakpoint()` in the code of nodes: the terminal is lent to it at each of its prompts."""
+"""A debugger for `breakpoint()` in the code of nodes; the terminal is lent to it for each prompt."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from types import FrameType, TracebackType
 from typing import Final, TextIO, cast
 
 Lend = Callable[[], AbstractContextManager[None]]
-"""Gives the terminal away for as long as it is entered, from any thread but the one that owns it."""
+"""A context that lends the terminal, for any thread but the one that owns it."""
 
 _one_prompt: Final = threading.Lock()
 
 
 class _HeldOutput:
-    """Keeps what is written while the terminal is not lent, and shows it once it is."""
+    """Keeps output while the terminal is not lent, and shows it once it is."""
 
     encoding = "utf-8"
 

@@ -1,4 +1,4 @@
-"""What a person has decided, in one thread or in all of a store, with the log of what came of it."""
+"""The decisions of a person, in one thread or in a whole store, with the log after each."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import ThreadSummary
 
 _LOOKED_AT: Final = 500
-"""Steps after a decision that are looked at."""
+"""Most steps after a decision that are read."""
 
 
 class Decided(NamedTuple):
     """A decision, and the log of its thread from there on.
 
     Attributes:
-        ledger: the thread's entries, from those of the request that it answers on.
+        ledger: the thread's entries, from those of the answered request on.
         points: the steps from the one that it is about on, oldest first.
     """
 
@@ -31,12 +31,14 @@ class Decided(NamedTuple):
 
 
 def decisions_of(entries: Iterable[LedgerEntry], person: str) -> list[LedgerEntry]:
-    """The decisions of a person, newest first."""
+    """Return the decisions of a person, newest first."""
     return [entry for entry in entries if entry.actor == person and entry.kind in DECISIONS][::-1]
 
 
 def decided_by(store: Store, person: str, limit: int, thread: str | None = None) -> Iterator[Decided]:
-    """What a person has decided, newest first, in one thread or in all.
+    """Return a person's decisions, newest first, in one thread or in all.
+
+    `limit` is the most decisions to return.
 
     Args:
         limit: how many decisions are told at most.
@@ -47,7 +49,7 @@ def decided_by(store: Store, person: str, limit: int, thread: str | None = None)
         if len(known) >= limit and summary.updated_at < known[limit - 1][0].at:
             break
         name = summary.info.thread_id
-        # What a fork shares is told of its parent.
+        # Decisions that a fork shares are listed for its parent.
         shared = min((part.after_entry for part in store.parts(name) if part.thread_id == name), default=0)
         ledger = store.ledger(name, call_data=False)
         own = [entry for entry in decisions_of(ledger, person) if entry.n > shared]

@@ -1,4 +1,4 @@
-"""The thread of a driver's engine: its event loop, and runs of quick nodes between the turns of that."""
+"""The engine thread of a driver: its event loop, and quick nodes that run between the loop's turns."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from hitl_tui.errors import HitlError
 
 R = TypeVar("R")
 Resume = Callable[[], Any]
-"""Goes on with a coroutine up to what it waits for next, as `send` does."""
+"""Continues a coroutine up to what it waits for next, as `send` does."""
 
 _PATIENCE: Final = 0.02
-"""Seconds between looks at whether a job holds the loop up."""
+"""Seconds between checks whether a job blocks the loop."""
 _TURN: Final = 0.02
-"""Seconds that quick nodes follow one another until the loop has its turn."""
+"""Seconds for which quick nodes run one after another before the loop gets its turn."""
 
 
 class EngineThread:
     """An event loop on a daemon thread; it never keeps the process alive.
 
-    Jobs of the coroutine that is driven run in this thread, too, but between two turns of the loop.  One that
-    takes long keeps the thread for itself, and another thread goes on with the loop.
+    Jobs of the driven coroutine run in this thread too, but between two turns of the loop. A slow job
+    keeps the thread for itself, and another thread continues the loop.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,11 +42,11 @@ class EngineThread:
         self._name = name
         self._ended = False
         self._asked = False
-        """Somebody waits for a turn of the loop."""
+        """Whether somebody waits for a turn of the loop."""
         self._driven: _Driven | None = None
         self._next: Job | None = None
         self._between = False
-        """The loop has stopped, or is about to, for the next job and those that may follow it."""
+        """The loop has stopped, or is about to, for the next job and those that may follow."""
         self._at_work: Job | None = None
         self._lock = threading.Lock()
         self._jobs = threading.Event()
@@ -54,11 +54,11 @@ class EngineThread:
         self._start(self._run)
 
     async def call(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the engine's loop and wait for it on the caller's."""
+        """Run a coroutine on the engine's loop, and await it on the caller's loop."""
         return await asyncio.wrap_future(self.submit(work))
 
     def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
-        """Hand a coroutine over; the future may be waited for from any thread.
+        """Submit a coroutine; the returned future may be waited for in any thread.
 
         Raises:
             HitlError: the thread has been stopped: nobody would ever answer.
@@ -71,17 +71,17 @@ class EngineThread:
         return future
 
     def drive(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        """Make a task of a coroutine that may `await` jobs, in place of the one before.  On the loop."""
+        """Make a task of a coroutine that may `await` jobs, replacing the last one; called on the loop."""
         driven = self._driven = _Driven(work, self._stop_for)
         driven.loop, driven.task = self.loop, self.loop.create_task(driven.run(), context=driven.context)
         return driven.task
 
     def takes_jobs(self) -> bool:
-        """Whether the code that asks is driven, so that it may `await` a job."""
+        """Whether the calling code is driven, so that it may `await` a job."""
         return self._driven is not None and self._driven.at_work
 
     def stop(self) -> None:
-        """End the loop once it has done what it is doing."""
+        """End the loop once its current work is done."""
         self.stopped = True
         self.loop.call_soon_threadsafe(self._end)
 
@@ -104,7 +104,7 @@ class EngineThread:
         return thread
 
     def _run(self) -> None:
-        """Run the loop in this thread until it ends, or until another thread has gone on with it."""
+        """Run the loop in this thread until it ends, or until another thread has taken it over."""
         while not self._ended:
             self._between = self._asked = False
             self.loop.run_forever()
@@ -114,7 +114,7 @@ class EngineThread:
         self.loop.close()
 
     def _refuse_the_last(self) -> None:
-        """Cancel what was handed over as the loop ended and has not started: somebody may wait for it."""
+        """Cancel coroutines that were submitted as the loop ended: somebody may wait for them."""
         self._turn()
         for task in asyncio.all_tasks(self.loop):
             work = task.get_coro()
@@ -128,7 +128,7 @@ class EngineThread:
         self.loop.run_forever()
 
     def _run_jobs(self, driven: _Driven) -> bool:
-        """Run jobs, one after the other, until the loop has its turn; False where that was taken over."""
+        """Run jobs, one after the other, until the loop has its turn; False if the loop was taken over."""
         end = time.perf_counter() + _TURN
         job, self._next = self._next, None
         wait = driven.wait
@@ -136,11 +136,11 @@ class EngineThread:
             self._at_work = job
             now = job.run()
             with self._lock:
-                taken_over = self._at_work is not job  # whoever took over may have a job of its own at work
+                taken_over = self._at_work is not job  # the thread that took over may run a job of its own
                 if not taken_over:
                     self._at_work = None
             if taken_over:
-                with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
+                with suppress(RuntimeError):  # the loop is closed, so nobody waits for it any more
                     self.loop.call_soon_threadsafe(driven.resume, wait)
                 return False
             if self._asked or now > end:
@@ -150,7 +150,7 @@ class EngineThread:
         return True
 
     def _stand_by(self) -> None:
-        """Go on with the loop once a job takes long; nothing is looked at while there are no jobs."""
+        """Take over the loop once a job takes long; nothing is checked while there are no jobs."""
         while self._jobs.wait() and not self._ended:
             self._jobs.clear()
             job = self._at_work
@@ -167,10 +167,10 @@ class EngineThread:
 
 
 class _Driven:
-    """A coroutine that a task runs as usual, but that the loop stops for its jobs.
+    """A coroutine that a task runs as usual, but for whose jobs the loop is stopped.
 
-    Between two turns of the loop it goes on from one job to the next: a turn of the loop for each would cost
-    as much as a quick node.
+    Between two turns of the loop it continues from one job to the next: a turn for each would cost as much
+    as a quick node.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -181,12 +181,12 @@ class _Driven:
         self._work = work
         self._stop_for = stop_for
         self.wait: asyncio.Future[Resume] | None = None
-        """What it waits for while its jobs are done; cancelled once nobody waits for them any more."""
+        """The future it waits for while its jobs are done; cancelled once nobody waits for them."""
         self.at_work = False
-        """Its own code runs, rather than that of another task; to ask which task runs costs more."""
+        """Whether its own code runs, not that of another task; asking for the current task costs more."""
 
     async def run(self) -> Any:
-        """What the task runs."""
+        """Run the coroutine; this is what the task runs."""
         return await self._steps()
 
     @coroutine
@@ -214,17 +214,17 @@ class _Driven:
                 resume = self.wait.result() if self.wait and ended else partial(work.throw, error)
 
     def resume(self, wait: asyncio.Future[Resume], how: Resume | None = None) -> None:
-        """Let the task go on with what was done between the turns; by itself with the job that is done.
+        """Let the task continue with what was done between the turns; by itself after a finished job.
 
         Args:
-            wait: what it waited for; one that was given up has no say in what it waits for since.
-            how: what to go on with.
+            wait: what it waited for; a cancelled wait has no effect on what it waits for now.
+            how: what to continue with.
         """
         if not wait.done():
             wait.set_result(how or partial(self._work.send, None))
 
     def go_on(self, wait: asyncio.Future[Resume]) -> Job | None:
-        """Go on up to the next job; None where it waits for something else, which takes the loop."""
+        """Continue up to the next job; None if it waits for something that needs the loop."""
         task, loop = self.task, self.loop
         _set_running_loop(loop)
         _enter_task(loop, task)

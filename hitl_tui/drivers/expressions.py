@@ -21,7 +21,7 @@ from hitl_tui.suggest import did_you_mean
 
 LONGEST: Final = 500
 _CONSTANTS: Final[Mapping[str, Any]] = {"null": None, "true": True, "false": False}
-"""Words for values; a channel of such a name goes before its word."""
+"""Words for values; a channel with such a name takes precedence."""
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "abs": abs, "all": all, "any": any, "float": float, "int": int, "len": len, "max": max, "min": min,
     "round": round, "str": str, "sum": sum,
@@ -38,15 +38,15 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "=": "write == to compare", "&": "write and", "|": "write or", "!": "write not",
     "?": "write a if c else b",
 }  # fmt: skip
-"""What other languages write, and what is written here."""
+"""Syntax of other languages, with what to write here instead."""
 
 
 class ExpressionInvalid(UsageError):
-    """An expression that can't be read; the message shows it with a mark under the place.
+    """An expression that can't be read; the message shows it with a mark under the position.
 
     Args:
-        why: what is wrong, in words.
-        column: where, from 1.
+        why: what is wrong.
+        column: the column, from 1.
     """
 
     title = "The expression can't be read"
@@ -72,10 +72,10 @@ class ExpressionUndefined(HitlError):
 
 
 def check_expression(text: str, channels: Sequence[ChannelInfo], facts: Collection[str] = ()) -> None:
-    """See that an expression can be read and names public channels only.
+    """Check that an expression can be read and names only public channels.
 
     Args:
-        facts: what else it may name; a channel of such a name stands behind.
+        facts: other names that it may use; a channel with such a name has precedence.
 
     Raises:
         ExpressionInvalid: it can't, or doesn't.
@@ -92,7 +92,7 @@ def check_expression(text: str, channels: Sequence[ChannelInfo], facts: Collecti
 
 
 def state_names(text: str) -> set[str]:
-    """The channels that an expression names as `state.NAME` or `state["NAME"]`."""
+    """Return the channels that an expression names as `state.NAME` or `state["NAME"]`."""
     names = set()
     for node in ast.walk(_parse(text)):
         match node:
@@ -104,7 +104,7 @@ def state_names(text: str) -> set[str]:
 
 
 def check_syntax(text: str) -> list[tuple[str, int]]:
-    """See that an expression can be read; gives what it names from outside, each with its column.
+    """Check that an expression can be read; returns the names it uses, each with its column.
 
     Raises:
         ExpressionInvalid: it can't.
@@ -137,7 +137,7 @@ def check_syntax(text: str) -> list[tuple[str, int]]:
 
 
 class Expression:
-    """An expression that was checked, to be asked again and again; of one thread at a time."""
+    """A checked expression, to be evaluated many times, by one thread at a time."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -146,11 +146,11 @@ class Expression:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it names from outside: channels, and the words for values."""
+        """The names it uses: channels, and words for values."""
         return frozenset(name for name, _ in check_syntax(self.text))
 
     def value(self, values: Mapping[str, Any]) -> Any:
-        """What it is of these values, as plain JSON.
+        """Return the result for these values, as plain JSON.
 
         Raises:
             ExpressionUndefined: they don't tell.
@@ -158,7 +158,7 @@ class Expression:
         return thaw(self._ask(values))
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is true of these values; of others than true and false whether they are not 0 or empty.
+        """Whether the result for these values is true; other values count as true unless they are 0 or empty.
 
         Raises:
             ExpressionUndefined: they don't tell.
@@ -179,7 +179,7 @@ class Expression:
 
 
 def _evaluator() -> Any:
-    """Of simpleeval, which is not imported before it is needed; `asked` are the parts it is in."""
+    """Return an evaluator from simpleeval, imported at first use; `asked` are the parts being evaluated."""
     from simpleeval import DEFAULT_OPERATORS, EvalWithCompoundTypes
 
     class Evaluator(EvalWithCompoundTypes):  # type: ignore[misc]  # it has no types
@@ -194,7 +194,7 @@ def _evaluator() -> Any:
         def _eval(self, node: ast.AST) -> Any:
             self.asked.append(node)
             value = super()._eval(node)
-            # What raises stays there, the innermost last.
+            # Errors are kept there, the innermost last.
             self.asked.pop()
             return value
 
@@ -217,12 +217,12 @@ def _parse(text: str) -> ast.Expression:
 
 
 def _column(text: str, offset: int) -> int:
-    """The column, from 1, of a place that Python gives in bytes."""
+    """Return the column, from 1, of a position that Python gives in bytes."""
     return len(text.encode()[:offset].decode(errors="ignore")) + 1
 
 
 def _operator_column(text: str, left: ast.expr) -> int:
-    """Where the operator behind an operand stands."""
+    """Return the column of the operator after an operand."""
     column = _column(text, left.end_col_offset or 0)
     while text[column - 1] in " )":
         column += 1
@@ -230,7 +230,7 @@ def _operator_column(text: str, left: ast.expr) -> int:
 
 
 def _failed_column(text: str, node: ast.AST) -> int:
-    """Where a part could not be told: at its operator, or where an item or a part of a value is named."""
+    """Return the column where evaluation failed: at the operator, or at the name of an item or part."""
     match node:
         case ast.Attribute(value=value) | ast.Subscript(value=value):
             return _operator_column(text, value)
@@ -240,7 +240,7 @@ def _failed_column(text: str, node: ast.AST) -> int:
 
 
 class _Untold(Exception):
-    """What these values don't tell, in words."""
+    """Says why these values give no result."""
 
 
 def _why(error: Exception) -> str:
@@ -252,7 +252,7 @@ def _why(error: Exception) -> str:
 
 
 def _part(value: Any, name: Any) -> Any:
-    """`person.name` is an item of the value, never an attribute of Python's."""
+    """Return an item of the value for `person.name`, never an attribute of Python's."""
     if not isinstance(value, Mapping):
         raise _Untold(f"{in_words(value)} has no part {name!r}")
     if not isinstance(name, str) or name not in value:
@@ -261,7 +261,7 @@ def _part(value: Any, name: Any) -> Any:
 
 
 def _item(value: Any, key: Any) -> Any:
-    """`facts[-1]`, `facts[1:3]`, `person["name"]`."""
+    """Return the item for `facts[-1]`, `facts[1:3]` or `person["name"]`."""
     if isinstance(value, Mapping):
         return _part(value, key)
     if not isinstance(value, Sequence):
@@ -282,7 +282,7 @@ def _compared(left: Any, right: Any, compare: Callable[[Any, Any], Any]) -> Any:
 
 
 def _remainder(left: Any, right: Any) -> Any:
-    """Of numbers: with a text, `%` could make one of any length."""
+    """Return the remainder of numbers: with a text, `%` could create one of any length."""
     if isinstance(left, str):
         raise _Untold("% takes numbers")
     return left % right
@@ -295,7 +295,7 @@ _OPERATORS: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
     ast.GtE: lambda left, right: _compared(left, right, operator.ge),
     ast.Mod: _remainder,
 }
-"""Those that say in words what they can't do."""
+"""The operators whose errors are explained."""
 
 
 def _known() -> str:

@@ -1,4 +1,4 @@
-"""The files of an open thread's graph: when one was saved, what of the thread still fits, and a reload."""
+"""The files of an open thread's graph: when one was saved, which steps are still valid, and reloading."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Stamp = tuple[int, int, int]
 BuildGraph: TypeAlias = "Callable[[ThreadInfo], GraphRunner]"
 
 EVERY = 0.8
-"""Seconds between looks at the file: at every second or fourth of those at the store."""
+"""Seconds between checks of the file, a multiple of those between checks of the store."""
 
 
 def until_next(every: float) -> float:
-    """Seconds to the next multiple of `every` on the loop's clock: what looks now and then looks together."""
+    """Return the seconds to the next multiple of `every` on the loop's clock, so that checks coincide."""
     return every - asyncio.get_running_loop().time() % every
 
 
 class GraphFileWatch:
-    """Follows the files that the graph of an open thread is built from: its own, and those it loads.
+    """Follows the files from which the graph of an open thread is built: its own, and those it loads.
 
-    A graph that can't be loaded is looked for in all files beside it: any of them may be what was wrong.
+    If a graph can't be loaded, all files beside it are watched: any of them may be the cause.
 
     Attributes:
-        changed: what is different since the file was saved, in words; None while it is as it was loaded.
-        graph: the graph as it was saved, None where that can't be built, or nothing was saved.
-        repeats: which steps of the thread stand under it, and what would run again.
+        changed: the differences since the file was saved, as text; None if it is as it was loaded.
+        graph: the saved graph, None if it can't be built or nothing was saved.
+        repeats: which steps of the thread are valid under it, and what would run again.
     """
 
     def __init__(
@@ -63,25 +63,25 @@ class GraphFileWatch:
         self._seen = self._stamps()
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check again and again, until cancelled."""
         while True:
             await asyncio.sleep(until_next(EVERY))
             try:
                 await self.look()
-            except Exception:  # from the store or the user's code; the next look may succeed
+            except Exception:  # from the store or the user's code; the next check may succeed
                 log.exception("thread %s: can't check the files of its graph", self._session.thread_id)
 
     async def look(self) -> None:
-        """Tell when the file was saved and what then differs, once as long as that stays the same."""
+        """Emit an event if the file was saved, with the differences; once per difference."""
         async with self._one_looks:
             await self._look()
 
     async def _look(self) -> None:
         stamps = self._stamps()
-        # What a graph that works has loaded since is no news; what a broken one lacked is.
+        # Files that a working graph has loaded since are no news; those that a broken one lacked are.
         known = self._seen if self._broken else {**stamps, **self._seen}
         saved = any(known.get(path) != stamp for path, stamp in stamps.items())
-        # Editors replace files: for a moment there is none, which is no news of it.
+        # Editors replace files: a briefly missing file is no news.
         seen = {**self._seen, **stamps}
         if not saved:
             self._seen = seen
@@ -95,17 +95,17 @@ class GraphFileWatch:
             graph, broken, changed = None, True, (f"it can't be loaded: {error.message}",)
         else:
             repeats = await repeats_under(self._session, graph)
-        # Only now: a look that fails leaves everything to the next one.
+        # Only now: a failed check leaves everything to the next one.
         is_news = (changed, repeats) != (self.changed, self.repeats)
         self.changed, self.graph, self.repeats, self._broken = changed, graph, repeats, broken
         self._judged_at = self._session.cursor.version
         self._seen = {**self._stamps(), **seen} if broken else seen
-        # One save may be seen as several: of several files, or of one in several writes.
+        # One save may look like several: of several files, or of one in several writes.
         if is_news:
             self._emit(GraphChanged(changed, repeats))
 
     async def _judge_again(self) -> None:
-        """Tell what is kept under the saved graph now that the thread has moved on."""
+        """Emit what is still valid under the saved graph after the thread has moved on."""
         graph, version = self.graph, self._session.cursor.version
         if graph is None or version == self._judged_at:
             return
@@ -117,7 +117,7 @@ class GraphFileWatch:
             self._emit(GraphChanged(changed, repeats))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
-        """Go on with the graph as it is in the file now; returns what is different, in words.
+        """Continue with the graph as it is in the file now; returns the differences as text.
 
         Raises:
             GraphInvalid: it can't be built, or the thread can't go on with it as it stands.
@@ -143,7 +143,7 @@ class GraphFileWatch:
         return tuple(difference.words for difference in differences)
 
     async def _load(self) -> CompiledGraph:
-        """The graph of the file; built in a thread of its own, since it runs the user's code."""
+        """Load the graph of the file, in a separate thread, since it runs the user's code."""
 
         from hitl_tui.loading.code import forget_code
         from hitl_tui.loading.modules import one_loads
@@ -156,7 +156,7 @@ class GraphFileWatch:
         return await asyncio.to_thread(load)
 
     def _stamps(self) -> dict[Path, Stamp]:
-        """All files that the graph is built from, each with what changes when it is saved."""
+        """Return all files from which the graph is built, each with a stamp that changes when it is saved."""
         from hitl_tui.loading.sources import source_files
 
         files = source_files(self._path) | self._seen.keys()
@@ -171,7 +171,7 @@ class GraphFileWatch:
 def follow_file(
     session: Session, build: BuildGraph | None, emit: Callable[[Event], None]
 ) -> GraphFileWatch | None:
-    """The file of a session's graph, None where it has none of the user's own."""
+    """Return a watch on the file of a session's graph; None if it has none of the user's own."""
     if build is None:
         return None
     from hitl_tui.loading.sources import source_file
@@ -181,7 +181,7 @@ def follow_file(
 
 
 async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | None:
-    """Which steps of a thread stand under a graph; None where it has none that is kept."""
+    """Return which steps of a thread are valid under a graph; None if none of the thread is kept."""
     from hitl_tui.engine.audit.rerun import rerun_plan
 
     if session.store is None or session.cursor.head < 0:
@@ -190,7 +190,9 @@ async def repeats_under(session: Session, graph: CompiledGraph) -> Repeats | Non
 
 
 def graph_notice(session: Session, old: CompiledGraph) -> str:
-    """What to know of an unfinished thread that goes on with another graph than it ran on, in words.
+    """Return a notice about an unfinished thread that continues with another graph than it ran on.
+
+    `old` is the graph in the log.
 
     Args:
         old: the graph as the log has it.
@@ -203,12 +205,12 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
     words = "; ".join(difference.words for difference in _differences(session, old, session.graph))
     if words:
         return f"{OTHER_GRAPH}: {words}"
-    # Digests of code tell nothing from one version of Python to the next.
+    # Digests of code can't be compared across versions of Python.
     return OTHER_CODE if old.info.python == session.graph.info.python else ""
 
 
 def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> list[Difference]:
-    """What is different in a graph from the one that the thread has run on; as far as the log knows that."""
+    """Return the differences between a graph and the one on which the thread ran, as far as the log knows."""
     from hitl_tui.loading.compatibility import differences
 
     known = old.info if old.digest else session.info
@@ -216,7 +218,7 @@ def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> li
 
 
 def _beside(path: Path) -> set[Path]:
-    """The files in a graph's directory that it may be made of."""
+    """Return the files in a graph's directory of which it may consist."""
     try:
         return {neighbour for neighbour in path.parent.iterdir() if neighbour.suffix in (".py", ".toml")}
     except OSError:
@@ -224,7 +226,7 @@ def _beside(path: Path) -> set[Path]:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What changes when a file is saved."""
+    """Return a value that changes when a file is saved."""
     try:
         status = path.stat()
     except OSError:

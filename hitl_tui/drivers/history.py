@@ -1,7 +1,7 @@
-"""What the log of a thread is asked: where a text stands, when a condition began to hold, a value over time.
+"""Questions to the log of a thread: where a text occurs, when a condition became true, values over time.
 
-All of it is read from the store alone, piece by piece, in whatever thread asks; private values are never
-searched. The caller gets results as they come, and ends the search by raising an error.
+Only the store is read, piece by piece, in the caller's thread; private values are never searched. The
+caller gets results as they come, and ends the search by raising an error.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.store import Store
 
 MOST_HITS: Final = 500
-"""Places that a search finds at most."""
+"""Most places that a search finds."""
 AROUND: Final = 60
-"""Characters that are given before and behind a match."""
+"""Characters that are returned before and after a match."""
 _FIRST_PIECE, _LARGEST_PIECE = 512, 16_384
 _CHUNK = 64
-"""Candidates whose records are held together."""
+"""Candidate steps whose records are read at once."""
 
 HitKind: TypeAlias = Literal["update", "streamed", "tool", "note", "error"]
 
 
 class SearchHit(msgspec.Struct, frozen=True):
-    """A place in the log where a text stands; texts are raw.
+    """A place in the log that contains a text; texts are raw.
+
+    For an update, `path` is the place in the value of its channel, as `[2].source`.
 
     Args:
         path: of an update the place in the value of its channel, as `[2].source`.
@@ -54,11 +56,13 @@ class SearchHit(msgspec.Struct, frozen=True):
 
 
 HitsCallback: TypeAlias = Callable[[tuple[SearchHit, ...], int, int], object]
-"""Gets hits, newest step first, how many steps were looked at, and how many there are."""
+"""Called with hits (newest step first), the number of searched steps, and the number of all steps."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """A step at which a condition began to hold.
+    """A step at which a condition became true.
+
+    `before` and `after` are the values of the expression's channels that the step wrote.
 
     Args:
         before, after: what the expression's channels that the step wrote were, and are since.
@@ -72,13 +76,13 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """When a condition held.
+    """When a condition was true.
 
     Args:
-        moments: the steps at which it began to, oldest first.
-        holds: whether it does at the newest step; None if that is unknown.
+        moments: the steps at which it became true, oldest first.
+        holds: whether it is true at the newest step; None if that is unknown.
         undefined: the number of steps at which it was undefined; `why` is for the first of them.
-        looked: how many steps were looked at.
+        looked: the number of evaluated steps.
     """
 
     moments: Annotated[tuple[Moment, ...], about("The steps at which it became true, oldest first.")]
@@ -100,11 +104,11 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 def search(thread: OpenedThread, store: Store, query: str, report: HitsCallback) -> None:
-    """Look for a text in all steps, newest first, capitals aside: updates, what was printed and streamed,
-    calls of tools, notes and decisions, errors.
+    """Search all steps for a text, newest first, ignoring case.
 
-    Of a value that was only edited, steps count that brought the text in.  Then come the threads that ran
-    inside this one, and for a fork those of the steps that it shares.  At most `MOST_HITS` are told.
+    Searches updates, output, tool calls, notes and decisions, and errors. In an edited value, only steps
+    that brought the text in count. Threads that ran inside this one follow; for a fork also those of the
+    shared steps. Reports at most `MOST_HITS`.
     """
     from hitl_tui.engine.nodes.children import descendants
 
@@ -126,7 +130,7 @@ def search(thread: OpenedThread, store: Store, query: str, report: HitsCallback)
 
 
 def _search(thread: OpenedThread, store: Store, query: str, left: int, report: HitsCallback) -> int:
-    """Look through one thread for at most so many hits; how many more may be told then."""
+    """Search one thread for a limited number of hits; returns how many more may be reported."""
     head = thread.cursor.head
     finder = _Finder(thread, store, query.casefold())
     last, piece = head, _FIRST_PIECE
@@ -162,7 +166,7 @@ class _Finder:
         self._points: dict[int, Checkpoint] = {}
 
     def chunks(self, query: str, first: int, last: int) -> Iterator[list[int]]:
-        """The steps where it may stand, newest first, some at a time, whose rows are read then."""
+        """Yield the steps that may contain the text, newest first, in chunks whose rows are read together."""
         thread_id, store = self._thread.thread_id, self._store
         steps = {*store.steps_with(thread_id, first, last, query)}
         steps |= {step for step in self._entries if first <= step <= last}
@@ -182,7 +186,7 @@ class _Finder:
             yield some
 
     def hits(self, step: int) -> Iterator[SearchHit]:
-        """The places of a step."""
+        """Return the matches in a step."""
         for record in self._records.get(step, ()):
             if record.visibility == "public" and record.channel not in self._private:
                 yield from self._in_update(record)
@@ -215,19 +219,19 @@ class _Finder:
             yield SearchHit(record.step, record.actor or record.node, "note", record.channel, "", *noted)
 
     def _path_in_channel(self, record: UpdateRecord, path: str) -> str:
-        """Where in the channel's value it stands; `path` is where in the update."""
+        """Return the path in the channel's value; `path` is the one in the update."""
         after = self._edited(record)[1]
         if not _is_nested(after):
             return ""
         written = dict(_leaves(record.update)).get(path) if _is_nested(record.update) else record.update
-        # What is new stands last in a list.
+        # New elements are at the end of a list.
         places = [(place, leaf) for place, leaf in _leaves(after) if self._cut(leaf)]
         ending = [(place, leaf) for place, leaf in places if place.endswith(path.partition("]")[2])]
         same = [(place, leaf) for place, leaf in ending if leaf == written]
         return (same or ending or places or [(path, "")])[-1][0]
 
     def _edited(self, record: UpdateRecord) -> tuple[Any, Any]:
-        """The values of a record's channel before and after it."""
+        """Return the values of a record's channel before and after it."""
         name, defaults = record.channel, defaults_of(self._thread.declared)
         value = defaults.get(name)
         if record.step > 0:
@@ -261,7 +265,7 @@ class _Finder:
         return any(text and self._wanted in text.casefold() for text in texts)
 
     def _place(self, value: Any) -> tuple[str, tuple[str, str, str]] | None:
-        """Where in a value it stands first, as a path, and the text around it."""
+        """Return the first place in a value that contains the text, as a path, and the text around it."""
         if isinstance(value, str):
             hit = self._cut(value)
             return ("", hit) if hit else None
@@ -274,14 +278,14 @@ class _Finder:
         return None
 
     def _cut(self, text: str | None) -> tuple[str, str, str] | None:
-        """What stands before it, the text itself as it is written there, and what comes behind it."""
+        """Return the text before the match, the match as it is written there, and the text after it."""
         if not text:
             return None
         folded = text.casefold()
         at = folded.find(self._wanted)
         if at < 0:
             return None
-        if len(folded) != len(text):  # places in one are not those in the other
+        if len(folded) != len(text):  # positions in one are not those in the other
             return "", text[: 2 * AROUND], ""
         end = at + len(self._wanted)
         return text[max(0, at - AROUND) : at], text[at:end], text[end : end + 2 * AROUND]
@@ -292,7 +296,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
-    """Every key and every plain value in a list or a dict, each with its path; nothing recurses."""
+    """Yield every key and every plain value in a list or a dict, each with its path, without recursion."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         path, item = waiting.pop()
@@ -309,9 +313,9 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
 def ask(
     thread: OpenedThread, store: Store, text: str, report: MomentsCallback, *, first: bool = False
 ) -> Asked:
-    """The steps at which a condition began to hold, oldest first; only the channels that it names are folded.
+    """Return the steps at which a condition became true, oldest first; reads only the channels it names.
 
-    If it can't be evaluated, it counts as not holding.
+    An undefined condition counts as false. With `first`, only the first step is wanted.
 
     Args:
         first: the first of them is enough.
@@ -345,11 +349,11 @@ def ask(
 
 
 _TOLD_EVERY = 4_096
-"""Steps between two words about how far it is."""
+"""Steps between two reports of progress."""
 
 
 def bisect(thread: OpenedThread, store: Store, text: str) -> Asked:
-    """The first step at which a condition holds that goes on to hold from then on: some twenty states of it.
+    """Return the first step at which a condition is true that then stays true; reads some twenty states.
 
     Raises:
         ExpressionInvalid: it can't be read, or names no public channel.
@@ -384,9 +388,9 @@ def bisect(thread: OpenedThread, store: Store, text: str) -> Asked:
 def series(
     thread: OpenedThread, store: Store, texts: Sequence[str], last: int, most: int
 ) -> tuple[tuple[Sample, ...], ...]:
-    """What expressions were over the run up to a step: at every step, or at `most` of them, evenly.
+    """Return the values of expressions over the run up to a step: all, or at most `most` samples, evenly.
 
-    One that can't be read says so in its only sample.
+    An invalid expression says so in its only sample.
     """
     read: dict[str, tuple[Expression, frozenset[str]]] = {}
     samples: dict[str, list[Sample]] = {text: [] for text in texts}
@@ -403,7 +407,7 @@ def series(
 
 
 def sample(expression: Expression, step: int, values: Mapping[str, Any]) -> Sample:
-    """What an expression is of some values."""
+    """Return the value of an expression for some values."""
     try:
         return Sample(step, expression.value(values))
     except ExpressionUndefined as error:
@@ -411,7 +415,7 @@ def sample(expression: Expression, step: int, values: Mapping[str, Any]) -> Samp
 
 
 _FOLDED = 2_000
-"""Steps that are folded one by one; of more some states are made."""
+"""Most steps that are folded one by one; for more, separate states are built."""
 
 
 def _states(
@@ -435,9 +439,9 @@ def _states(
 def _fold(
     thread: OpenedThread, store: Store, names: frozenset[str], first: int, last: int
 ) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
-    """Each of some steps with the values of channels behind it, None where it wrote none of them.
+    """Return for each of some steps the channel values after it, None if it wrote none of them.
 
-    Between them stands what the written ones were before.
+    Between them, the written channels keep their values.
     """
     thread_id, defaults = thread.thread_id, defaults_of(thread.declared)
     own = {name: value for name, value in defaults.items() if name in names}
@@ -471,6 +475,6 @@ def _moment(
 
 
 def _names(thread: OpenedThread, text: str) -> frozenset[str]:
-    """The channels that an expression names."""
+    """Return the channels that an expression names."""
     check_expression(text, thread.declared.channels)
     return Expression(text).names & {channel.name for channel in thread.declared.channels}

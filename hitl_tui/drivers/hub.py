@@ -1,4 +1,4 @@
-"""The local hub: opens threads of one store, each with a driver of its own."""
+"""The local hub: opens threads of one store, each with its own driver."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from hitl_tui.stores.deletion import DeletionPlan, Retention, Watch
 
 _DELETED_AT_ONCE: Final = 50
-"""Threads that are deleted between two looks at whether to go on."""
+"""Threads that are deleted between two checks whether to continue."""
 
 
 class LocalHub:
-    """Drivers by thread; a driver that was opened goes on in the background until the hub closes.
+    """Drivers by thread; an opened driver stays active in the background until the hub closes.
 
     Args:
-        store: where the threads live.
-        build: makes a thread's graph again from its record (`ThreadInfo.source`).
-        unbuilt: says of a thread whose graph can't be built why it can only be looked at from then on.
-        signer: signs what is decided.
-        known: the graphs that threads can be started of; None for none.
+        store: the store of the threads.
+        build: builds a thread's graph from its record (`ThreadInfo.source`).
+        unbuilt: returns why a thread whose graph can't be built can only be viewed.
+        signer: signs decisions.
+        known: the graphs from which threads can be started; None for none.
         observe: as for `LocalDriver`.
         asks: a person may agree to run graphs that are not trusted yet.
-        guest: the login of the database that somebody needs who works here in another's account, to take
-            threads out; None for the account's owner.
-        read_only: why nothing may be done to any thread, in words; "" where it may. Nothing is built then.
+        guest: the database login that a guest in another person's account needs to delete threads; None for
+            the account's owner.
+        read_only: why all threads are read-only, "" if they are not. Nothing is built then.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LocalHub:
         self._closing = False
 
     def ask_by(self, ask: Ask) -> None:
-        """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""
+        """Set how a person is asked, on this event loop, before an untrusted graph is built."""
         loop = asyncio.get_running_loop()
 
         async def from_engine(question: Question) -> bool:
@@ -104,7 +104,7 @@ class LocalHub:
         *,
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
+        """Return threads of the store by last change, newest first; see `Store.threads`."""
         return tuple(
             await asyncio.to_thread(self._store.threads, query, limit, after, within, waiting=waiting)
         )
@@ -126,7 +126,9 @@ class LocalHub:
         return self._store.now()
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
-        """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
+        """Return the driver of a thread in the store, as its log has it; its graph is built when it is run.
+
+        `at_once` is not used here: nothing has to be copied first.
 
         Args:
             at_once: nothing has to be copied here.
@@ -137,7 +139,7 @@ class LocalHub:
         return await self._open(thread_id)
 
     async def look_at(self, thread_id: str) -> Driver:
-        """The driver of a thread for looking at it alone: nothing of it is ever built."""
+        """Return a driver that only views a thread: none of it is ever built."""
         return await self._open(thread_id, "it was opened to be looked at")
 
     @asynccontextmanager
@@ -153,12 +155,12 @@ class LocalHub:
         try:
             yield driver
         finally:
-            # Whoever opened it meanwhile keeps it.
+            # If somebody opened it meanwhile, it stays open.
             if look or self._lent.pop(thread_id, None) is driver:
                 await self._shut(driver)
 
     async def _shut(self, driver: LocalDriver) -> None:
-        """Close a driver to the end, also where whoever asked for it is cancelled meanwhile."""
+        """Close a driver completely, even if the caller is cancelled meanwhile."""
         closing = asyncio.create_task(driver.close())
         self._shutting.add(closing)
         closing.add_done_callback(self._shutting.discard)
@@ -174,7 +176,7 @@ class LocalHub:
         return opened
 
     async def _opened(self, drivers: dict[str, LocalDriver], thread_id: str) -> LocalDriver | None:
-        """The driver of a thread that is open here; one of a thread that has lost its name is closed."""
+        """Return the driver of an open thread; that of a thread that has lost its name is closed."""
         driver = drivers.get(thread_id)
         if driver is None or not driver.birth:
             return driver
@@ -187,7 +189,7 @@ class LocalHub:
         return None
 
     async def _recorded(self, thread_id: str, read_only_reason: str) -> LocalDriver:
-        """A driver of a thread that is in the store."""
+        """Return a driver of a thread in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         if self._denied is None:
@@ -197,7 +199,10 @@ class LocalHub:
     def _reading(
         self, thread_id: str, read_only_reason: str, make: Callable[..., LocalDriver] = LocalDriver
     ) -> LocalDriver:
-        """A driver of a thread as its log has it.
+        """Return a driver of a thread as its log has it.
+
+        `read_only_reason` is why it may not be run, "" if it may. `make` makes it from the arguments of
+        `LocalDriver`.
 
         Args:
             read_only_reason: why nothing of it may be run, "" where it may be.
@@ -264,7 +269,7 @@ class LocalHub:
         note: str | None,
         on_batch: Callable[[Sequence[str]], bool],
     ) -> int:
-        """See `Hub.delete`; what is open of them here is closed before."""
+        """See `Hub.delete`; open threads are closed first."""
         from hitl_tui.stores.deletion import delete_in_batches
 
         await self._refuse_upkeep()
@@ -289,7 +294,7 @@ class LocalHub:
         return gone
 
     async def _keep_up(self, work: Callable[[], str]) -> None:
-        """Do something to the store in a thread: `close` lets it end and says its words if it must wait."""
+        """Change the store in a thread: `close` waits for it, and reports that it had to wait."""
         task = asyncio.create_task(asyncio.to_thread(work))
         self._upkeep.add(task)
         try:
@@ -317,7 +322,7 @@ class LocalHub:
         return spaces[0], spaces[1]
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
-        """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""
+        """Return the graph of a thread; for a subgraph's thread that of its owner, if that is open."""
         owner = self._drivers.get(info.owner.thread_id) if info.owner else None
         if owner is not None and info.owner is not None:
             inside = await owner.graph_inside(info.owner.node)
@@ -338,7 +343,10 @@ class LocalHub:
         actor: str | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Driver:
-        """The driver of a thread of a given graph: an existing one, or one that its first input creates.
+        """Return the driver of a thread of a given graph: an existing thread, or one that its input creates.
+
+        `source` says how another process builds the graph; it is kept with the thread. `context` is that
+        of a new thread's first invocation.
 
         Args:
             source: how to build the graph again in another process, kept with the thread.
@@ -371,7 +379,7 @@ class LocalHub:
             raise UsageError("threads are read-only here", self._read_only)
 
     def adopt(self, driver: LocalDriver) -> None:
-        """Keep a driver of somebody else's making with the others, by its thread."""
+        """Keep a driver that somebody else made, by its thread."""
         self._drivers[driver.thread_id] = driver
 
     @property
@@ -423,9 +431,10 @@ class LocalHub:
             return self._known.build(graph.source)
 
     async def close(self) -> tuple[str, ...]:
-        """Close all drivers; what was not committed, a sentence for each thread concerned.
+        """Close all drivers; returns what was not committed, a sentence for each thread concerned.
 
-        A deletion ends behind the batch at hand and a vacuum with its work: what came of them is said, too.
+        A deletion ends after the current batch, and a vacuum when it is done; their results are reported,
+        too.
         """
         self._closing = True
         lost = []

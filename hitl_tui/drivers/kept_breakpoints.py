@@ -1,4 +1,4 @@
-"""Breakpoints as they are kept for each graph in the user's data directory, from one session to the next."""
+"""Saves the breakpoints of each graph in the user's data directory, for later sessions."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
 class KeptBreakpoints:
     """The file of one graph's breakpoints.
 
-    A damaged one is set aside and told; one that can't be written keeps nothing, and is told once.  Neither
-    keeps anybody from working.
+    A damaged file is set aside and reported; an unwritable one is reported once. Neither stops anybody's
+    work.
 
     Args:
-        folder: where the files are.
-        graph: what the graph is called, and where it comes from: the same for all its threads.
+        folder: the directory of the files.
+        graph: the graph's name and source: the same for all its threads.
 
     Attributes:
-        problem: what is to be told, "" for nothing.
+        problem: the problem to report, "" for none.
     """
 
     def __init__(self, folder: Path, graph: str) -> None:
@@ -43,7 +43,7 @@ class KeptBreakpoints:
         self.problem = ""
 
     def load(self) -> tuple[Breakpoint, ...]:
-        """What is kept, () for nothing or where it can't be read."""
+        """Return the saved breakpoints; () for none, or if they can't be read."""
         try:
             if self._file.stat().st_size > _LARGEST:
                 raise ValueError(f"more than {_LARGEST} bytes")
@@ -64,7 +64,7 @@ class KeptBreakpoints:
             return ()
 
     def save(self, breakpoints: tuple[Breakpoint, ...]) -> None:
-        """Keep these in the place of those before, all or nothing."""
+        """Replace the saved breakpoints, all or nothing."""
         data = msgspec.json.encode(_Kept(self._graph, breakpoints))
         temporary = ""
         try:
@@ -81,7 +81,9 @@ class KeptBreakpoints:
 
 
 def kept_breakpoints(name: str, source: str) -> KeptBreakpoints:
-    """Those of a graph in the user's data directory.
+    """Return the file for a graph's breakpoints.
+
+    `source` is how its threads' records name it, "" for none.
 
     Args:
         name: the graph's.

@@ -105,28 +105,28 @@ Observe: TypeAlias = Callable[[Session], Callable[[Event], object]]
 log = logging.getLogger(__name__)
 
 _NEARLY_ALL = frozenset({NodeStarted, StepCommitted})
-"""Of a fast run these are nearly all events."""
+"""In a fast run nearly all events are of these kinds."""
 _QUIT_PATIENCE = 3.0
 _STOP_PATIENCE = 10.0
-"""Seconds within which another process is to give up a thread that is cancelled here."""
+"""Seconds to wait until another process releases a thread that is cancelled here."""
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
 class LocalDriver:
-    """One thread of a local store, run by an engine thread of its own.
+    """One thread of a local store, run by its own engine thread.
 
     Args:
         open_session: opens (or prepares) the thread; called on the engine's thread.
-        store: where the thread lives.
-        graph_of: builds the thread's graph from its record, once something wants to run; None never does.
-        ask: asks a person whether a graph may be built that they don't trust yet; it gives None where nobody
-            can be asked.
-        build: makes the graph again when its file was saved; None never does.
-        subgraph_runs: what runs inside the runs of others; None where only this thread is open.
-        unbuilt: says of a graph that can't be built why the thread can only be looked at.
-        refusals: what can't be done as long as the graph is not at hand, by verb, each with why.
-        denied: what the store lets this login never do, by verb, each with why.
-        observe: gives what is told each event of the thread as it happens, on the engine's thread.
+        store: the store of the thread.
+        graph_of: builds the thread's graph from its record, when something runs; None never does.
+        ask: asks a person whether an untrusted graph may be built; returns None if nobody can be asked.
+        build: builds the graph again when its file was saved; None never does.
+        subgraph_runs: the runs inside other runs; None if only this thread is open.
+        unbuilt: returns why a thread whose graph can't be built can only be viewed.
+        refusals: commands that are unavailable as long as the graph is not loaded, by verb, each with the
+            reason.
+        denied: commands that the store never allows this login, by verb, each with the reason.
+        observe: returns a callback for each event of the thread as it happens, on the engine's thread.
     """
 
     def __init__(
@@ -182,24 +182,24 @@ class LocalDriver:
             Step: self._step,
             WriteTest: self._write_test,
         }
-        """What is more than one commit; on the engine's thread."""
+        """Handlers of commands that need more than one commit; used on the engine's thread."""
 
     @property
     def birth(self) -> bytes:
-        """What tells its thread from others that had or get its name; b"" before it is opened or made."""
+        """The thread's unique id, which differs from that of others with its name; b"" before it exists."""
         session = self._session
         return session.info.birth if session and session.exists else b""
 
-    # What there is to see
+    # What can be viewed
 
     async def snapshot(self) -> Snapshot:
-        """Everything a screen needs to begin."""
+        """Return everything a screen needs at the start."""
 
         def look(session: Session) -> Snapshot:
             self._catch_up()
             running = self._run is not None and bool(self._run.node_in_flight)
             running = running or (self._follower is not None and self._follower.live)
-            # While a node runs, its own events are told again, so that a screen sees it at work.
+            # While a node runs, its events are emitted again, so that a screen sees it running.
             last_event = self._buffer.before(NodeStarted) if running else self._buffer.last
             return reading.snapshot(
                 session,
@@ -219,23 +219,23 @@ class LocalDriver:
         return await self._on_engine(look)
 
     async def history(self, before: int | None = None, limit: int = reading.PAGE) -> tuple[Checkpoint, ...]:
-        """Checkpoints before a step (None: from the head), newest first."""
+        """Return checkpoints before a step (None: from the head), newest first."""
         return await self._on_engine(lambda session: reading.history(session, self._store, before, limit))
 
     async def state_at(self, step: int) -> Mapping[str, Any]:
-        """All channel values as of a step; private ones are `PRIVATE`."""
+        """Return all channel values at a step; private ones are `PRIVATE`."""
         return await self._on_engine(
             lambda session: reading.values_at(session, self._store, step, self._decoded)
         )
 
     async def visits(self, step: int) -> Mapping[str, int]:
-        """How often each node ran in the steps up to one of them."""
+        """Return how often each node ran in the steps up to one of them."""
         return await self._on_engine(lambda session: reading.visits(session, self._store, step))
 
     async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
-        """The updates of each of the steps `first` to `last`, of one channel or of all."""
+        """Return the updates of each of the steps `first` to `last`, of one channel or of all."""
         return await self._on_engine(
             lambda session: reading.updates(
                 session, self._store, first, last, only=only, decoded=self._decoded
@@ -243,11 +243,11 @@ class LocalDriver:
         )
 
     async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
-        """The channels that each of the steps wrote, and whether they differ since."""
+        """Return the channels that each of the steps wrote, and whether they differ since."""
         return await self._on_engine(lambda session: reading.written(session, self._store, first, last))
 
     async def family(self) -> tuple[Relative, ...]:
-        """The thread's parent line and forks with their newest checkpoints."""
+        """Return the thread's ancestors and forks with their newest checkpoints."""
         return await self._on_engine(
             lambda session: (
                 reading.family(self._store, self.thread_id, reading.PAGE) if session.exists else ()
@@ -255,7 +255,7 @@ class LocalDriver:
         )
 
     def events(self, since: int) -> Sequence[Stamped]:
-        """Events with a number greater than `since`, without waiting."""
+        """Return events with a number greater than `since`, without waiting."""
         return self._buffer.since(since)
 
     async def changed(self, since: int) -> None:
@@ -267,17 +267,17 @@ class LocalDriver:
         await self._buffer.ended(since)
 
     async def context_fields(self) -> tuple[ContextField, ...]:
-        """Graphs of our own declare no context."""
+        """Return (): graphs of our own declare no context."""
         return ()
 
     async def agents(self) -> tuple[AgentInfo, ...]:
-        """The thread's agents as they are for the next step."""
+        """Return the thread's agents as they are for the next step."""
         from hitl_tui.engine.commands.agents import agents_of
 
         return await self._on_engine(lambda session: agents_of(session, self._store), graph=True)
 
     async def code(self, node: str) -> tuple[Frame, ...]:
-        """The functions of a node and of the route after it, as they stand in their files."""
+        """Return the functions of a node and of the route after it, as they are in their files."""
         from hitl_tui.engine.nodes.frames import Masks, code_of, file_of
 
         def look(session: Session) -> tuple[Frame, ...]:
@@ -295,7 +295,7 @@ class LocalDriver:
         return await self._on_engine(look)
 
     async def where(self, node: str) -> tuple[tuple[Frame, ...], ...]:
-        """Where a node that runs here is now; see `Driver`."""
+        """Return where a node that runs here is now; see `Driver`."""
         from hitl_tui.engine.nodes.attempt import masks_of
         from hitl_tui.engine.nodes.calling import running_stacks
         from hitl_tui.engine.nodes.frames import stack_frames
@@ -308,17 +308,17 @@ class LocalDriver:
         return await self._on_engine(look)
 
     async def route(self, step: int, *, load: bool = False) -> RouteTaken | None:
-        """What the routing function after a step returns on its state; see `Driver`."""
+        """Return the result of the routing function after a step for its state; see `Driver`."""
         from hitl_tui.drivers.routes import route_after
 
         return await self._on_engine(lambda session: route_after(session, self._store, step), graph=load)
 
     def _functions(self, session: Session, node: str) -> tuple[Any, ...]:
-        """What a node calls, and what picks the way on after it."""
+        """Return the functions that a node calls, and the routing function after it."""
         return () if isinstance(session.graph, RecordedGraph) else session.graph.functions(node)
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
-        """What can be undone, in the order in which a rollback runs it, with what became of it."""
+        """Return what can be undone, in the order in which a rollback runs it, with its status."""
 
         from hitl_tui.engine.run.rollback import rollback_entries
 
@@ -328,7 +328,7 @@ class LocalDriver:
         return await self._on_engine(look)
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Why a channel is tainted at a step: every way by which it came in, oldest first."""
+        """Return why a channel is tainted at a step: every route of the taint, oldest first."""
         from hitl_tui.engine.audit.lineage import lineage
 
         def look(session: Session) -> tuple[Arrival, ...]:
@@ -337,8 +337,8 @@ class LocalDriver:
         return await self._on_engine(look)
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
-        """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
-        # The log tells of its channels itself; what can't be opened can still be looked through.
+        """Check the thread's log in a separate thread, so that neither the run nor the screen waits."""
+        # The log itself describes its channels, so a thread that can't be opened can still be searched.
         graph: CompiledGraph | None = None
         if kind != "log":
             graph = await self._on_engine(lambda session: session.graph, graph=True)
@@ -373,13 +373,13 @@ class LocalDriver:
         )
 
     async def search(self, query: str, report: HitsCallback) -> None:
-        """Look for a text in all steps, in a thread of its own."""
+        """Search all steps for a text, in a separate thread."""
         from hitl_tui.drivers.history import search
 
         await self._read_aside(lambda session, stop: search(session, self._store, query, stop(report)))
 
     async def ask(self, expression: str, report: MomentsCallback) -> Asked:
-        """The steps at which a condition began to hold, found in a thread of its own."""
+        """Find the steps at which a condition became true, in a separate thread."""
         from hitl_tui.drivers.history import ask
 
         return await self._read_aside(
@@ -389,7 +389,7 @@ class LocalDriver:
     async def series(
         self, expressions: Sequence[str], last: int, most: int
     ) -> tuple[tuple[Sample, ...], ...]:
-        """What expressions were over the run up to a step, read in a thread of its own."""
+        """Return the values of expressions over the run up to a step, read in a separate thread."""
         from hitl_tui.drivers.history import series
 
         return await self._read_aside(
@@ -419,17 +419,17 @@ class LocalDriver:
             over.set()
 
     async def graph_inside(self, node: str) -> CompiledGraph | None:
-        """The graph of a subgraph's node, None where there is no such node any more."""
+        """Return the graph of a subgraph's node, None if there is no such node any more."""
         return await self._on_engine(lambda session: graph_inside(session.graph, node), graph=True)
 
-    # What one can do
+    # Actions
 
     def refusal(self, command: type[Command[Any]]) -> str:
-        """Why a kind of command can't be carried out, in words; "" where it can."""
+        """Return why a kind of command can't be carried out; "" if it can."""
         return command_refusal(self._denied, command) or command_refusal(self._refusals, command)
 
     async def execute(self, command: Command[R]) -> R:
-        """Carry out a command; a run, a rollback or a step is accepted, and events tell the rest."""
+        """Carry out a command; a run, a rollback or a step is accepted, and events report the rest."""
 
         async def work() -> R:
             self._opened()
@@ -442,13 +442,13 @@ class LocalDriver:
         return await self._engine.call(work())
 
     async def preview(self, command: Previewed) -> Preview:
-        """What a command would do, before anyone commits it."""
+        """Return what a command would do, before it is committed."""
         from hitl_tui.engine.commands.preview import preview, preview_agents
 
         async def work() -> Preview:
             if isinstance(command, (Fork, Rerun, Run, Step)):
                 return await self._preview_repeats(command)
-            # A card shows where its answers lead before anybody wants to run anything: that asks nobody.
+            # A card shows where its answers lead before anybody wants to run anything, so nobody is asked.
             session = await self._with_graph(ask=not isinstance(command, Answer))
             if isinstance(command, ConfigureAgents):
                 return await preview_agents(session, command)
@@ -460,7 +460,7 @@ class LocalDriver:
         return await self._engine.call(work())
 
     async def expire(self) -> None:
-        """Let what nobody answered in time be answered as its gate says, and escalate what is to be.
+        """Apply passed deadlines as the gates say, and escalate requests that are due.
 
         Raises:
             ThreadBusy: another process writes it.
@@ -468,7 +468,7 @@ class LocalDriver:
         await self._engine.call(self._expire())
 
     async def close(self) -> str:
-        """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
+        """Stop at once; committed steps are kept. Returns what was not committed, "" for nothing."""
 
         async def leave_run() -> str:
             lost = ""
@@ -492,7 +492,7 @@ class LocalDriver:
             self._engine.stop()
 
     async def _unfollow(self) -> None:
-        """Follow the thread no longer."""
+        """Stop following the thread."""
         if self._follower:
             self._subgraph_runs.leave(self.thread_id)
         if self._watch:
@@ -533,7 +533,7 @@ class LocalDriver:
 
     @cached_property
     def _hits(self) -> Hits:
-        """How often the breakpoints were hit in this thread."""
+        """Return how often the breakpoints were hit in this thread."""
         from hitl_tui.drivers.breakpoints import Hits
 
         return Hits()
@@ -591,7 +591,7 @@ class LocalDriver:
         return new_thread_id
 
     async def _preview_repeats(self, command: Fork | Rerun | Run | Step) -> Preview:
-        """What a fork, a rerun or going on would run again; but for a rerun nothing is built for that."""
+        """Return what a fork, a rerun or continuing would run again; a graph is built only for a rerun."""
         from hitl_tui.engine.audit.rerun import repeats_of_retry
 
         repeats: Repeats | None
@@ -607,7 +607,7 @@ class LocalDriver:
         return Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=forks, repeats=repeats)
 
     async def _repeats_after(self, session: Session, step: int) -> Repeats | None:
-        """What a fork from a step would run again."""
+        """Return what a fork from a step would run again."""
         from hitl_tui.engine.audit.rerun import repeats_after
 
         if not session.exists:
@@ -646,7 +646,7 @@ class LocalDriver:
         return new_thread_id
 
     async def _mended(self) -> tuple[CompiledGraph, Repeats | None]:
-        """The graph as its code is now, and which steps stand under it."""
+        """Return the graph as its code is now, and which steps are valid under it."""
         session = self._opened()
         if not self._is_broken:
             await self._with_graph()
@@ -707,7 +707,7 @@ class LocalDriver:
             self._watch.begin()
             if not isinstance(session.graph, RecordedGraph):
                 self._follow_graph_file()
-            # Hear what the threads below do, and what this one does inside the run of another.
+            # Receive events of the threads below, and of this one inside another run.
             session.on_below = partial(self._subgraph_runs.pass_on, self)
             self._follower = Follower(
                 asyncio.get_running_loop(),
@@ -729,7 +729,7 @@ class LocalDriver:
         return both
 
     def _is_handed(self) -> bool:
-        """Whether the thread is the workers'."""
+        """Whether the thread was handed to the workers."""
         jobs = self._store.jobs()
         return jobs is not None and jobs.is_handed(self.thread_id)
 
@@ -739,7 +739,7 @@ class LocalDriver:
 
     @property
     def _above(self) -> Runner | None:
-        """In whose run this thread runs now."""
+        """Return the run inside which this thread runs now."""
         return self._subgraph_runs.runner(self.thread_id)
 
     def _refuse_inside(self) -> None:
@@ -750,7 +750,7 @@ class LocalDriver:
             )
 
     def _catch_up(self) -> None:
-        """Tell what another process has committed, before this one adds to it."""
+        """Emit what another process has committed, before this one adds to it."""
         if self._watch and self._session and self._session.exists and self._run is None:
             self._watch.watcher.look()
 
@@ -763,7 +763,9 @@ class LocalDriver:
             self._emit(ProgressChanged(self._session.progress))
 
     async def _on_engine(self, work: Callable[[Session], R], *, graph: bool = False) -> R:
-        """What `work` makes of the session, on the engine's thread.
+        """Run `work` on the session, on the engine's thread.
+
+        `graph` says that it needs a graph that can run; otherwise the one in the log is enough.
 
         Args:
             graph: it takes a graph that can run; without it the one of the log will do.
@@ -776,14 +778,14 @@ class LocalDriver:
 
     @property
     def _is_broken(self) -> bool:
-        """Whether the graph could not be built, and was not mended since."""
+        """Whether the graph could not be built, and was not fixed since."""
         return bool(self.refusal(PrepareGraph))
 
     async def _with_graph(self, *, ask: bool = True) -> Session:
-        """The session on a graph that can run; until something wants to, it is on the one of its log.
+        """Return the session on a graph that can run; until one is needed, it is on the graph in its log.
 
         Args:
-            ask: ask the person where they don't trust the graph yet.
+            ask: ask the person if they don't trust the graph yet.
 
         Raises:
             NotTrusted: nothing of it was imported.
@@ -830,7 +832,7 @@ class LocalDriver:
             self._watch.deadlines.apply_due()
 
     async def _agree(self, error: NotTrusted) -> None:
-        """Ask the person about a graph; one they don't want is never asked about again, and not run.
+        """Ask the person about a graph; a refused one is not asked about again, and not run.
 
         Raises:
             NotTrusted: nobody can be asked, or the answer is no.
@@ -853,10 +855,10 @@ class LocalDriver:
             self._watch.follow_graph_file(self._build)
 
     async def _expire(self) -> None:
-        """Let what nobody answered in time be answered as its gate says."""
+        """Apply passed deadlines as the gates say."""
         from hitl_tui.engine.commands.answering import expire
 
-        # It is nobody's wish to run anything now: a graph that one would be asked about is left alone.
+        # Nobody wants to run anything now, so a graph that would need a question is left alone.
         session = await self._with_graph(ask=False)
         with session.writing():
             expire(session)
@@ -899,7 +901,7 @@ class LocalDriver:
                 self._started.set_result(None)
 
     def _emit_in_order(self, event: Event) -> None:
-        """Tell what was found in the store, after what happened before it."""
+        """Emit what was found in the store, after the events before it."""
         if isinstance(event, StepCommitted) and self._follower:
             self._follower.step_is_next(event.checkpoint.step)
         self._emit(event)
@@ -921,11 +923,11 @@ class LocalDriver:
 
 
 def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
-    """The commands that a thread without its graph can't take, by verb.
+    """Return the commands that a thread without its graph refuses, by verb.
 
     Args:
-        why: why it has none, in words.
-        can_reload: the graph can be loaded again once its file was mended.
+        why: why it has no graph.
+        can_reload: the graph can be loaded again once its file is fixed.
     """
     return {
         verb(kind): why
@@ -935,9 +937,9 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
 
 
 def denied_to(rights: frozenset[Right]) -> dict[str, str]:
-    """The commands that a login of the database may not carry out, by verb, each with why.
+    """Return the commands that a database login may not carry out, by verb, each with the reason.
 
-    An answer is never one of them, since whoever runs a thread also continues it at a plain breakpoint.
+    Answers are never among them, since whoever runs a thread also continues it at a plain breakpoint.
     """
     denied: dict[str, str] = {}
     for right, kinds, role in (
@@ -960,12 +962,12 @@ _OPERATING = (Fork, Rerun, Rollback)
 
 
 def refusing_all(why: str) -> dict[str, str]:
-    """All commands, by verb, each with why it may not be carried out: nothing is written at all."""
+    """Return all commands, by verb, each with the reason for refusing it: nothing is written at all."""
     return {verb(kind): why for kind in COMMANDS}
 
 
 def _loop(session: Session, **options: Any) -> RunLoop:
-    """What runs the thread; one that is only looked at needs none."""
+    """Return the engine thread for a driver; one that only views needs none."""
     from hitl_tui.engine.nodes.activity import before_end
     from hitl_tui.engine.run.loop import RunLoop
 

@@ -1,4 +1,4 @@
-"""Runs inside runs: what goes on in the thread of a subgraph reaches the screen that this thread has open."""
+"""Runs inside runs: passes events of a subgraph's thread to the screen that has this thread open."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ R = TypeVar("R")
 
 
 class Runner(Protocol):
-    """The driver of the thread above, in whose run the one below runs."""
+    """The driver of the outer thread, inside whose run the inner one runs."""
 
     thread_id: str
 
     async def execute(self, command: Command[R]) -> R:
-        """Pause the run, or give up its node in flight, and so what runs inside."""
+        """Pause the run, or stop its running node, and so the inner run."""
 
 
 class _SubgraphRun(msgspec.Struct):
@@ -54,7 +54,7 @@ class SubgraphRuns:
         self._followers: dict[str, Follower] = {}
 
     def pass_on(self, runner: Runner, thread_id: str, event: Event) -> None:
-        """What happens in a thread that runs inside the run of another one."""
+        """Pass on an event of a thread that runs inside the run of another one."""
         with self._lock:
             if isinstance(event, RunStarted):
                 self._runs[thread_id] = _SubgraphRun(runner)
@@ -70,12 +70,12 @@ class SubgraphRuns:
                 follower.hear(event)
 
     def runner(self, thread_id: str) -> Runner | None:
-        """In whose run a thread runs now, None where it doesn't."""
+        """Return the run inside which a thread runs now, None for none."""
         run = self._runs.get(thread_id)
         return run.runner if run else None
 
     def follow(self, thread_id: str, follower: Follower) -> None:
-        """Let somebody hear what happens in a thread, from the beginning of the node that runs there now."""
+        """Let a follower receive the events of a thread, from the start of the node that runs there now."""
         with self._lock:
             run = self._runs.get(thread_id)
             for event in run.tape if run else ():
@@ -83,15 +83,18 @@ class SubgraphRuns:
             self._followers[thread_id] = follower
 
     def leave(self, thread_id: str) -> None:
-        """Nobody hears of a thread any more."""
+        """Stop following a thread."""
         with self._lock:
             self._followers.pop(thread_id, None)
 
 
 class Follower:
-    """Tells what happens in a thread on the loop of its own driver, in the order in which it happened.
+    """Emits the events of a thread on the loop of its own driver, in their order.
 
-    Steps are told by who looks at the store (`catch_up`), what is in no store is told between them.
+    Steps are emitted by the watcher of the store (`catch_up`); events that are in no store are emitted
+    between them.
+
+    Args: head: the newest emitted step.
 
     Args:
         head: the newest step that was told.
@@ -106,7 +109,7 @@ class Follower:
         emit: Callable[[Event], None],
     ) -> None:
         self.live = False
-        """A node is in flight."""
+        """Whether a node is running."""
         self._loop = loop
         self._head = head
         self._catch_up = catch_up
@@ -123,7 +126,7 @@ class Follower:
             self._loop.call_soon_threadsafe(self._pass_on)
 
     def step_is_next(self, step: int) -> None:
-        """Tell what belongs to a step, which will be told now."""
+        """Emit the events that belong to a step, which is emitted next."""
         while self._heard and _step_of(self._heard[0]) <= step:
             event = self._heard.popleft()
             if isinstance(event, StepCommitted) and event.checkpoint.step == step:
@@ -132,17 +135,17 @@ class Follower:
         self.skip_to(step)
 
     def skip_to(self, step: int) -> None:
-        """What belongs to steps up to this one is of no interest any more."""
+        """Drop the events of steps up to this one."""
         self._head = step
         self.live = False
 
     def _pass_on(self) -> None:
-        # Before looking: what comes from now on wakes it again.
+        # Before checking: events that come from now on wake it again.
         self._woken = False
         while self._heard:
             event = self._heard[0]
             if isinstance(event, _IN_STORE):
-                # It stays where it is meanwhile: what comes after a step is told after that.
+                # It stays in place meanwhile: what comes after a step is emitted after it.
                 try:
                     self._catch_up()
                 except HitlError as error:  # the store may come back
@@ -167,7 +170,7 @@ _IN_STORE = (StepCommitted, ProgressChanged, LedgerWritten)
 
 
 def _step_of(event: Event) -> int:
-    """The step an event names; of those that name none: any."""
+    """Return the step that an event names; for events without one, any."""
     if isinstance(event, StepCommitted):
         return event.checkpoint.step
     return event.step if isinstance(event, NodeStarted) else -1

@@ -1,9 +1,9 @@
-"""What the code of nodes prints and reads: kept apart from the terminal, from documents and from keys.
+"""What the code of nodes prints and reads, kept away from the terminal, from documents and from keys.
 
-Once `keep_output` was called, `sys.stdout`, `sys.stderr` and the descriptors 1 and 2 belong to the code of
-nodes, to what it starts as processes and to the libraries below it: all of it is told as the text of the node
-that runs, or goes to whoever asked for the rest.  The app itself writes to `own_out` and `own_err`, copies of
-the descriptors that nobody else gets.
+After `keep_output`, `sys.stdout`, `sys.stderr` and the descriptors 1 and 2 belong to the code of nodes, to
+the processes it starts and to the libraries it uses. Their output becomes text of the running node, or
+goes to the caller that asked for the rest. The app itself writes to `own_out` and `own_err`, copies of the
+descriptors that nobody else gets.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 LinesCallback = Callable[[list[str]], None]
 
 _AT_ONCE = 1 << 20
-"""Bytes; the most that a pipe holds, where a privileged process has not raised it."""
+"""Most bytes that a pipe holds, unless a privileged process has raised that."""
 _DESCRIPTORS = (1, 2)
 _SIZE_STANDS: Final = 1 / 50
-"""Seconds."""
+"""Seconds for which a terminal's size is cached."""
 _NOTHING = bytes(4)
 """An int of C that is 0."""
 
 
 def _engine() -> Any:
-    """The engine's module of attempts; none is loaded to find that there is none."""
+    """The engine's module of attempts; it is not loaded just to find that no node runs."""
     return sys.modules.get("hitl_tui.engine.nodes.activity")
 
 
 def _own_activity() -> Activity | None:
-    """The attempt of a node that this code is part of."""
+    """The attempt of a node that this code belongs to."""
     return module.current_activity.get() if (module := _engine()) is not None else None
 
 
 class _NodeStream(io.TextIOWrapper):
-    """A standard stream of nodes: text is told at once, bytes go through the descriptor as those of C do."""
+    """A standard stream of nodes: passes text on at once, and bytes through the descriptor, as C does."""
 
     def __init__(self, descriptor: int, keeper: _Keeper) -> None:
         raw = cast("Any", io.FileIO(descriptor, "w", closefd=False))
@@ -56,7 +56,7 @@ class _NodeStream(io.TextIOWrapper):
         self._keeper = keeper
 
     def write(self, text: str, /) -> int:
-        """Tell a piece of text."""
+        """Pass on a piece of text."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self._keeper.forked:
@@ -65,7 +65,7 @@ class _NodeStream(io.TextIOWrapper):
         return len(text)
 
     def close(self) -> None:
-        """Nothing: others write there, too."""
+        """Do nothing: others write there, too."""
 
 
 class _Keeper:
@@ -78,13 +78,13 @@ class _Keeper:
     def __init__(self, on_lines: LinesCallback) -> None:
         self.on_lines = on_lines
         self.forked = False
-        # An object that is collected meanwhile may print, too.
+        # An object that is garbage-collected meanwhile may print, too.
         self._lock = threading.RLock()
         self._lines = LineSplitter()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._real: list[int] = []
         self._pipe = -1
-        # Each step of a run asks how much is in the pipe: what that needs is looked up once.
+        # Each step of a run asks how much is in the pipe, so what that needs is looked up once.
         self._ioctl: Callable[[int, int, bytearray], object]
         self._how_much = 0
         self._ended, self._reading = False, False
@@ -103,21 +103,21 @@ class _Keeper:
         return self._pipe >= 0
 
     def put(self) -> None:
-        """Make Python's own names for the standard streams those of nodes."""
+        """Replace Python's names for the standard streams by those of nodes."""
         sys.stdout, sys.stderr = self._streams
         sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]  # whoever kept it from us
 
     def wrote(self, text: str) -> None:
-        """Tell a text, after what was written to the descriptors before it."""
+        """Pass on a text, after what was written to the descriptors before it."""
         with self._lock:
             self.pump()
             self._deliver(text, _own_activity())
 
     def pump(self) -> None:
-        """Tell what is in the pipe."""
+        """Pass on what is in the pipe."""
         if self._pipe < 0 or self.forked:
             return
-        # To ask takes less than the error of a read; any thread may.
+        # Asking is cheaper than a read that fails; any thread may ask.
         self._ioctl(self._pipe, self._how_much, waiting := bytearray(4))
         if waiting == _NOTHING:
             return
@@ -129,19 +129,19 @@ class _Keeper:
             self._deliver(self._decoder.decode(data))
 
     def wait_for_others(self) -> None:
-        """Return once no other thread tells anything."""
+        """Return once no other thread is passing anything on."""
         with self._lock:
             pass
 
     def finish(self) -> None:
-        """Tell what is left, also of a line that was not ended."""
+        """Pass on what is left, including a line without an end."""
         self.pump()
         with self._lock:
             if not self.forked and (lines := self._lines.rest()):
                 self.on_lines(lines)
 
     def end(self) -> None:
-        """Give the streams back, and tell the rest."""
+        """Restore the streams, and pass on the rest."""
         atexit.unregister(self.finish)
         sys.stdout, sys.stderr = self._before[:2]
         sys.__stdout__, sys.__stderr__ = self._before[2:]  # type: ignore[misc]
@@ -156,7 +156,7 @@ class _Keeper:
                 stream.close()
 
     def _own(self, stream: TextIO, descriptor: int) -> TextIO:
-        """A stream to the same place that only we write to."""
+        """Return a stream to the same place, to which only we write."""
         try:
             ours = stream.fileno() == descriptor and os.name == "posix"
         except (OSError, ValueError):
@@ -173,7 +173,7 @@ class _Keeper:
         )
 
     def _take_descriptors(self) -> None:
-        """Put a pipe where the descriptors are, and somebody who reads it."""
+        """Put a pipe in place of the descriptors, with a thread that reads it."""
         from fcntl import ioctl
         from termios import FIONREAD
 
@@ -188,7 +188,7 @@ class _Keeper:
         threading.Thread(target=self._read, name="hitl-tui node output", daemon=True).start()
 
     def _read(self) -> None:
-        """Keep the pipe from ever being full: who writes to it would wait."""
+        """Keep the pipe from filling up, which would block its writers."""
         import select
 
         ready = select.poll()
@@ -202,19 +202,19 @@ class _Keeper:
         self._close_pipe()
 
     def _close_pipe(self) -> None:
-        """Close it once nobody needs it: a process that a node has left may still write there."""
+        """Close the pipe once nobody needs it: a process that a node left running may still write there."""
         with self._lock:
             if self._pipe >= 0 and self._ended and not self._reading:
                 os.close(self._pipe)
                 self._pipe = -1
 
     def fork(self) -> None:
-        """In a child process nobody listens here: what it writes goes through the pipe."""
+        """In a child process nobody reads the output of nodes: it goes through the pipe."""
         self.forked = True
         self._lock = threading.RLock()
 
     def _deliver(self, text: str, activity: Activity | None = None) -> None:
-        """Tell a text as that of an attempt; None is the one that runs, where that can be told."""
+        """Pass on a text as output of an attempt; None means the running one, if that is known."""
         if not text:
             return
         if activity is None and (module := _engine()) is not None:
@@ -236,12 +236,12 @@ def _forked() -> None:
         _keeper.fork()
 
 
-if os.name == "posix":  # once: what is registered there stays
+if os.name == "posix":  # registered once, since that can't be undone
     os.register_at_fork(after_in_child=_forked)
 
 
 def keep_output(on_lines: LinesCallback) -> None:
-    """Keep everything that the code of nodes writes from where we write, until the process ends.
+    """Keep all output of nodes away from the terminal, until the process ends.
 
     Args:
         on_lines: gets lines that no running node has written, as while a graph is built; called from any
@@ -254,7 +254,7 @@ def keep_output(on_lines: LinesCallback) -> None:
 
 
 def keep_python_streams() -> None:
-    """Take `sys.stdout` and `sys.stderr` again from a library that has put something else there."""
+    """Take `sys.stdout` and `sys.stderr` again from a library that has replaced them."""
     if _keeper is not None:
         _keeper.put()
 
@@ -268,7 +268,7 @@ def give_output_back() -> None:
 
 
 def flush_output() -> None:
-    """Return once everything that was written so far has been told, by whichever thread has read it."""
+    """Return once everything written so far has been passed on, by whichever thread has read it."""
     if _keeper is not None:
         _keeper.pump()
         _keeper.wait_for_others()
@@ -280,24 +280,24 @@ def output_kept() -> bool:
 
 
 def own_out() -> TextIO:
-    """The standard output to which only the app writes."""
+    """Return the standard output to which only the app writes."""
     return _keeper.out if _keeper is not None else sys.stdout
 
 
 def own_err() -> TextIO:
-    """The standard error to which only the app writes."""
+    """Return the standard error to which only the app writes."""
     return _keeper.err if _keeper is not None else sys.stderr
 
 
 def own_descriptors() -> tuple[int, int]:
-    """The descriptors of the terminal, for what may write to it as it likes: an editor of the user's."""
+    """Return the descriptors of the terminal, for programs that may write to it freely, such as an editor."""
     return (1, 2) if _keeper is None else (_keeper.out.fileno(), _keeper.err.fileno())
 
 
 def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
-    """Columns and rows of the terminal, as `shutil.get_terminal_size` has them without us.
+    """Return columns and rows of the terminal, as `shutil.get_terminal_size` has them.
 
-    That takes longer to import than a list of threads to be told.
+    That takes longer to import than printing a list of threads.
     """
     size = _own_size()
     columns = _wished("COLUMNS") or size.columns or fallback[0]
@@ -305,7 +305,7 @@ def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
 
 
 def terminal_columns(fallback: int) -> int:
-    """The columns of `terminal_size` alone; lines that are written ask again and again."""
+    """Return the columns of `terminal_size`; printed lines ask for them again and again."""
     return _wished("COLUMNS") or _own_size().columns or fallback
 
 
@@ -315,8 +315,8 @@ def _wished(name: str) -> int:
 
 
 def _own_size() -> os.terminal_size:
-    """As the terminal has it; nothing where there is none, which is not asked."""
-    # Lines that are told in a batch ask once: a call of the system for each takes a tenth of a fast run.
+    """Return the terminal's size; nothing if there is no terminal."""
+    # Lines printed in a batch ask once: a system call for each would take a tenth of a fast run.
     return _size_of(sys.__stdout__ if _keeper is None else _keeper.out, int(time.monotonic() / _SIZE_STANDS))
 
 
@@ -361,7 +361,7 @@ def own_input(prompt: str) -> str:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let a ctrl+c end a question inside an event loop, which would keep it for later."""
+    """Let ctrl+c end a prompt inside an event loop, which would otherwise delay it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -375,13 +375,13 @@ def interruptible() -> Iterator[None]:
 
 
 class _NoLineEditing(Exception):
-    """This interpreter can't be asked for it."""
+    """Raised if this interpreter offers no line editing."""
 
 
 def _edited_line(prompt: str, out: TextIO) -> str:
-    """What `input` does where the standard streams are a terminal, on another descriptor.
+    """Do what `input` does if the standard streams are a terminal, on another descriptor.
 
-    `input` itself takes C's own stdout, which is not the terminal while the output of nodes is kept.
+    `input` itself uses C's own stdout, which is not the terminal while the output of nodes is kept.
     """
     import ctypes
 
@@ -410,7 +410,7 @@ def _edited_line(prompt: str, out: TextIO) -> str:
 
 
 class LineSplitter:
-    """Makes lines of pieces of text; a line without an end comes as it is once it is long."""
+    """Splits pieces of text into lines; a line without an end is passed on once it is long."""
 
     LONGEST = 64 * 1024
 
@@ -419,7 +419,7 @@ class LineSplitter:
         self._length = 0
 
     def add(self, text: str) -> list[str]:
-        """The lines that a piece completes."""
+        """Return the lines that a piece completes."""
         *lines, rest = text.split("\n")
         if lines:
             lines[0] = "".join((*self._pieces, lines[0]))
@@ -429,21 +429,21 @@ class LineSplitter:
         return [*lines, *self.rest()] if self._length > self.LONGEST else lines
 
     def rest(self) -> list[str]:
-        """What has no end yet."""
+        """Return the rest that has no end yet."""
         rest = "".join(self._pieces)
         self._pieces, self._length = [], 0
         return [rest] if rest else []
 
 
 class _Keyboard:
-    """A stdin that a node can't read: it would take keys away from whoever watches, and wait for ever."""
+    """A stdin that a node can't read: it would take keys away from the person, and wait for ever."""
 
     def __init__(self, real: TextIO, from_all: bool) -> None:
         self._real = real
         self._from_all = from_all
 
     def fileno(self) -> int:
-        """As of the real one; below a node none, so that `input` asks `readline` here."""
+        """Return the real stdin's descriptor; inside a node none, so that `input` calls `readline` here."""
         if self._kept:
             raise io.UnsupportedOperation("the keyboard is not for this")
         return self._real.fileno()
@@ -471,7 +471,7 @@ class _Keyboard:
         return self._from_all or _own_activity() is not None
 
     def check(self) -> None:
-        """Refuse to read where the keyboard is somebody else's."""
+        """Refuse to read if the keyboard belongs to the app."""
         self._allowed()
 
     def _allowed(self) -> TextIO:
@@ -486,11 +486,11 @@ class _Keyboard:
 
 @contextmanager
 def keyboard_kept(*, from_all: bool = False, lend: Lend | None = None) -> Iterator[None]:
-    """Keep nodes that run meanwhile from reading stdin.
+    """Keep running nodes from reading stdin.
 
     Args:
         lend: lends the terminal to the debugger that `breakpoint()` opens in another thread; None refuses it.
-        from_all: also what runs below no node, as a graph that is built while a screen is shown.
+        from_all: also code outside nodes, such as a graph that is built while a screen is shown.
     """
     real = sys.stdin
     if real is None:

@@ -1,7 +1,7 @@
-"""A tape: a recorded thread, told again step by step at its own pace, faster or slower.
+"""A tape: a recorded thread, played step by step at its own pace, faster or slower.
 
-What is played lies in a store of its own, a copy in memory: nothing of it is run, and nothing that happens
-here reaches the thread that it was taken of.  A fork is made of that one, and goes on live.
+It is played from a copy in a store in memory: nothing of it is run, and nothing here affects the recorded
+thread. A fork is made of the original thread, and continues live.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.records import Checkpoint
 
 _LONGEST_IDLE: Final = 3.0
-"""Seconds at pace 1 in which nothing ran, as while a person thought: longer ones are cut."""
+"""Most seconds at pace 1 in which nothing ran, as while a person thought; longer times are cut."""
 _LONGEST_NODE: Final = 60.0
 _REST: Final = 0.4
-"""Seconds that a step stays at least before the next one begins."""
+"""Least seconds that a step stays before the next one begins."""
 _PIECE: Final = 6
-"""Characters that come at once."""
+"""Characters that appear at once."""
 _TAPE: Final = "this is a tape: f leaves it into a live fork"
 _NODES: Final = ("node", "map", "subgraph")
 R = TypeVar("R")
 
 
 class PlayedThread(LocalDriver):
-    """One tape; it plays from the first look at it on.
+    """One tape; it starts to play when it is first read.
 
     Args:
-        store: has the copy.
-        tempo: how fast it is played, and whether it is held.
-        fork: makes a live fork of the thread that the tape was taken of.
+        store: the store with the copy.
+        tempo: the pace, and whether it is held.
+        fork: makes a live fork of the recorded thread.
 
     Attributes:
-        at: the step that it has come to.
-        now: microseconds since the epoch, for what begins.
+        at: the step it has reached.
+        now: microseconds since the epoch, for started nodes.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class PlayedThread(LocalDriver):
         return cursor.head if cursor else 0
 
     async def snapshot(self) -> Snapshot:
-        """Everything a screen needs to begin, as it was at the step that the tape has come to."""
+        """Return everything a screen needs at the start, as of the step that the tape has reached."""
         whole = await super().snapshot()
-        step, last_event = self.at, self._buffer.last  # together: what comes from here on is told by events
+        step, last_event = self.at, self._buffer.last  # at once: what comes after this is reported by events
         point = self._point(step)
         shown = replace(whole, last_event=last_event, held_by="")
         if step < self.last and point is not None:
@@ -109,7 +109,7 @@ class PlayedThread(LocalDriver):
         )
 
     async def execute(self, command: Command[R]) -> R:
-        """A fork is made of the thread itself, to go on live; anything else a tape refuses."""
+        """Carry out a fork of the recorded thread, which continues live; refuse all other commands."""
         if isinstance(command, Fork):
             result: Any = await self._leave(command)
             return result  # type: ignore[no-any-return]
@@ -121,16 +121,16 @@ class PlayedThread(LocalDriver):
             await self._playing
 
     def skip(self) -> None:
-        """On to the next step without waiting."""
+        """Go to the next step without waiting."""
         self._skipping = True
 
     async def rewind(self) -> None:
-        """Back to the first step, and play from there."""
+        """Go back to the first step, and play from there."""
         await self._stop()
         self.at = 0
         self._buffer.skip()
         point = self._point(0)
-        if point is not None:  # whoever watches sees by its number that others are missing
+        if point is not None:  # watchers see by its number that others are missing
             whole = await super().snapshot()
             self._buffer.add(ProgressChanged(self._progress_at(point, whole.progress)))
 
@@ -170,7 +170,7 @@ class PlayedThread(LocalDriver):
         self._buffer.add(RunEnded(end))
 
     async def _stream(self, point: Checkpoint) -> None:
-        """What the node wrote, spread over the time that it took."""
+        """Yield the node's output, spread over the time that it took."""
         seconds = min(point.duration / 1e6, _LONGEST_NODE)
         texts = [text for text in point.streamed if text.attempt == point.attempt]
         size = sum(text.size for text in texts)
@@ -214,7 +214,7 @@ class PlayedThread(LocalDriver):
 
 
 def _pieces(text: StreamedText) -> Iterator[str]:
-    """What was kept of a text, a word or so at a time."""
+    """Split a recorded text into pieces of about a word."""
     left_out = f"\n… {text.left_out:,} characters were not kept …\n" if text.left_out else ""
     whole = f"{text.text}{left_out}{text.end}"
     return (whole[start : start + _PIECE] for start in range(0, len(whole), _PIECE))

@@ -41,17 +41,17 @@ _SECOND = 1_000_000
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: where its condition holds, what waits gets its answer.
+    """One rule: if its condition is true, the request gets its answer.
 
     Args:
-        number: its place in the file, from 1.
-        name: what to call it, "" for its number.
+        number: its position in the file, from 1.
+        name: its name, "" to use its number.
         when: its condition.
         answer: the id of an answer; "approve" is whatever approves.
-        note: the words that go with the answer.
-        risk: "high" lets it answer what is of high risk, too.
-        stop_at_first_difference: whether nothing more is answered once it would answer something else than
-            the asker recommends.
+        note: the note for the ledger.
+        risk: "high" lets it also answer requests of high risk.
+        stop_at_first_difference: whether nothing more is answered once its answer would differ from the
+            recommended one.
     """
 
     number: int
@@ -64,17 +64,17 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What to call it, in words."""
+        """The rule's name in messages."""
         return f"{self.name!r}" if self.name else str(self.number)
 
     @property
     def digest(self) -> str:
-        """The hash of all that it says."""
+        """The hash of everything it says."""
         return f"sha256:{item_hash(msgspec.to_builtins(self)).hex()}"
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A file of rules; the first one that holds is the one that answers.
+    """A file of rules; the first one whose condition is true answers.
 
     Args:
         name: the file's.
@@ -86,7 +86,7 @@ class Policy(msgspec.Struct, frozen=True):
     digest: str
 
     def named(self, rule: Rule) -> dict[str, str]:
-        """What the ledger keeps of an answer of a rule."""
+        """Return what the ledger keeps about an answer of a rule."""
         return {
             "policy": self.name,
             "policy_hash": self.digest,
@@ -95,7 +95,7 @@ class Policy(msgspec.Struct, frozen=True):
         }
 
     def note(self, rule: Rule) -> str:
-        """The words for the record of an answer of a rule."""
+        """Return the note for the ledger about an answer of a rule."""
         by = f"rule {rule.label} of {self.name}"
         return f"{rule.note} ({by})" if rule.note else by
 
@@ -108,7 +108,7 @@ class Matched(NamedTuple):
 
 
 def read_policy(path: Path) -> Policy:
-    """The rules of a file.
+    """Read the rules of a file.
 
     Raises:
         UsageError: it can't be read; names each problem with file, line and key.
@@ -133,7 +133,7 @@ def read_policy(path: Path) -> Policy:
 
 
 def _rule(file: TomlFile, number: int, table: Any, stops: object, problems: list[str]) -> Rule | None:
-    """A rule of the file, None with the problems noted where it isn't sound."""
+    """Read a rule of the file; None, with its problems noted, if it is invalid."""
     before = len(problems)
 
     def problem(key: str, why: str) -> None:
@@ -167,10 +167,10 @@ def _rule(file: TomlFile, number: int, table: Any, stops: object, problems: list
 
 
 def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Matched:
-    """The first rule that holds for a request.
+    """Return the first rule whose condition is true for a request.
 
-    A rule that names a channel which the graph has not, or which is private, is passed over; one that can't
-    be told stops the search, as it might be the one that holds.
+    A rule that names a private channel, or one that the graph lacks, is skipped. An undefined condition
+    stops the search, as the rule might be the right one. `now` is in microseconds since the epoch.
 
     Args:
         now: microseconds since the epoch.
@@ -203,7 +203,7 @@ def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Mat
 
 
 def differs(rule: Rule, answer: Any, request: Request) -> bool:
-    """Whether a rule stops here: it answers something else than the asker recommends."""
+    """Whether a rule stops here because its answer differs from the recommended one."""
     chosen = answer["choice"] if isinstance(answer, Mapping) and "choice" in answer else answer
     recommends = request.recommended is not None and chosen != request.recommended
     return rule.stop_at_first_difference and recommends

@@ -1,7 +1,7 @@
-"""The one seam between runs and screens.
+"""The interface between runs and screens: drivers and hubs.
 
-Commands go down as data (`engine.commands`), facts come up as numbered, frozen events.  All methods may be
-called from any event loop or thread; none blocks longer than it takes to hand the command over.
+Commands go down as data (`engine.commands`), facts come up as numbered, frozen events. All methods may be
+called from any event loop or thread; none blocks longer than it takes to hand over the command.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 class StoredItem(msgspec.Struct, frozen=True):
-    """An item of a graph's long-term store: what it keeps beside its threads."""
+    """An item of a graph's long-term store, which it keeps beside its threads."""
 
     namespace: Annotated[tuple[str, ...], about("The namespace, outermost first.")]
     key: Annotated[str, about("The item's key.")]
@@ -74,20 +74,21 @@ class Unfinished(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Everything a screen needs to begin: what folding all events up to `number` would show.
+    """Everything a screen needs at the start: the result of folding all events up to `number`.
 
-    `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
-    `notice` says what opening the thread found, as a lease taken over from a dead process;
-    `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
-    since its file was saved, None while it wasn't; `repeats` what would run again under it.  `owners` are,
-    for the thread of a subgraph's run, the threads it runs for, the outermost first; `unfinished` what is
-    kept of a node with branches that waits.
-    `attending` are those who look at what waits or have claimed it, but for whoever looks from here.
-    `source` is what the thread's record names its graph by, "" where it doesn't.
-    `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
-    which commands the driver can't carry out, by verb (see `Driver.refusal`).  `handed` says that
-    the thread is the workers': a decision that lets it go on queues it, and nobody needs to run it.  `now` is
-    the time at which it was taken, by the store's clock.
+    `checkpoints` is the newest page, oldest first; ask for events after `last_event`. `notice` says what
+    was noticed on opening, such as a lease taken over from a dead process. `held_by` is who runs it in
+    another process, "" for nobody. `graph_changed` is how the graph differs since its file was saved, None
+    if it wasn't; `repeats` is what would run again under it.
+
+    For a subgraph's thread, `owners` are the threads it runs for, outermost first. `unfinished` is what is
+    kept of a node with branches that waits. `attending` are the people who have its requests open or
+    claimed, except the viewer. `source` is how its record names its graph, "" if it does not.
+    `signing_key` signs decisions, "" for none.
+
+    `refusals` are the commands that the driver can't carry out, by verb, with the reason (see
+    `Driver.refusal`). `handed` says that the thread belongs to the workers: a decision that lets it
+    continue queues it, and nobody needs to run it. `now` is the time of the snapshot by the store's clock.
     """
 
     thread_id: str
@@ -115,7 +116,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def state_hash(self) -> bytes:
-        """The hash of the newest state, to go with what a person decides on it; b"" before the first step."""
+        """The hash of the newest state, to send with a decision about it; b"" before the first step."""
         return self.checkpoints[-1].state_hash if self.checkpoints else b""
 
 
@@ -124,7 +125,7 @@ class ContextField(msgspec.Struct, frozen=True):
 
     Args:
         type: a short word for its type, as "text".
-        default: what it is where none is given, as it would be typed; "" where nothing is known.
+        default: the value if none is given, as it would be typed; "" if unknown.
         required: the graph declares no default.
     """
 
@@ -135,12 +136,12 @@ class ContextField(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a check of a thread found, and how much it looked at.
+    """The result of a check of a thread.
 
     Args:
-        nodes: of a replay, the nodes whose results were served.
+        nodes: for a replay, the nodes whose results were used.
         unchecked: states whose hash could not be compared.
-        changes: of a strict check with findings, how today's graph differs from the one that ran, in words.
+        changes: for a strict check with findings, how the current graph differs from the one that ran.
     """
 
     kind: Check
@@ -160,7 +161,7 @@ class Stamped(msgspec.Struct, frozen=True, gc=False):
 
 
 class Relative(msgspec.Struct, frozen=True):
-    """A thread of the same family in the timeline: the parent line or a fork."""
+    """A relative of a thread in the timeline: an ancestor or a fork."""
 
     thread_id: str
     parent: str | None
@@ -181,13 +182,13 @@ class Driver(Protocol):
 
     @property
     def thread_id(self) -> str:
-        """The thread this driver is about."""
+        """The id of the driver's thread."""
 
     def refusal(self, command: type[Command[Any]]) -> str:
-        """Why the driver can't carry out a kind of command, in words; "" where it can.  A screen greys it."""
+        """Return why the driver can't carry out a kind of command; "" if it can. Screens disable it."""
 
     async def execute(self, command: Command[R]) -> R:
-        """Carry out a command; what it gives and raises stands with its struct.
+        """Carry out a command; each command's struct documents its result and errors.
 
         Raises:
             UsageError: the driver can't, see `refusal`.
@@ -195,101 +196,103 @@ class Driver(Protocol):
         """
 
     async def preview(self, command: Previewed) -> Preview:
-        """What a command would do, before anyone commits it; changes nothing.
+        """Return what a command would do, without changing anything.
 
-        An edit is shown at its `expected_step`, the head or a past one.  Other settings of agents have, as
-        problems, what is known to keep an agent from being called: an unknown provider, a missing key; that
-        may take seconds the first time.  A fork, a rerun, a run and a step tell what would run again.
+        An edit is shown at its `expected_step`, the head or a past one. For new settings of agents,
+        problems are what is known to prevent a call, such as an unknown provider or a missing key; that
+        may take seconds the first time. For a fork, a rerun, a run and a step it is what would run again.
 
-        Raises:
-            AnswerRefused: an answer that is not allowed.
-            UsageError: no such agent or setting.
+        Raises: AnswerRefused: an answer that is not allowed. UsageError: no such agent or setting.
         """
 
     async def snapshot(self) -> Snapshot:
-        """Everything a screen needs to begin."""
+        """Return everything a screen needs at the start."""
 
     async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
-        """Checkpoints before a step (None: from the head), newest first."""
+        """Return checkpoints before a step (None: from the head), newest first."""
 
     async def state_at(self, step: int) -> Mapping[str, Any]:
-        """All channel values as of a step; private ones are `PRIVATE`."""
+        """Return all channel values at a step; private ones are `PRIVATE`."""
 
     async def visits(self, step: int) -> Mapping[str, int]:
-        """How often each node ran in the steps up to one of them."""
+        """Return how often each node ran in the steps up to one of them."""
 
     async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
-        """The updates of each of the steps `first` to `last`, in the order in which they were reduced.
+        """Return the updates of each of the steps `first` to `last`, in the order they were reduced.
 
-        The state before them is made up once for all.  They are held in memory together, values and all; go
-        through a long thread piece by piece.
+        The state before them is built once for all. All of them are held in memory with their values, so
+        go through a long thread piece by piece.
 
         Args:
-            only: the channel that is asked about, None for all of them.
+            only: the wanted channel, None for all.
         """
 
     async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
-        """The channels that each of the steps `first` to `last` wrote, and whether they differ since.
+        """Return the channels that each of the steps `first` to `last` wrote, and whether they differ since.
 
-        It fetches no values: what a step's updates were is made up from all of the state before it.
+        It fetches no values: the updates of a step would need the whole state before it.
         """
 
     async def family(self) -> tuple[Relative, ...]:
-        """The thread's parent line and forks with their newest checkpoints, for the timeline."""
+        """Return the thread's ancestors and forks with their newest checkpoints, for the timeline."""
 
     async def context_fields(self) -> tuple[ContextField, ...]:
-        """The context that a new thread can still be given with its input; () for any other thread."""
+        """Return the context that a new thread can still be given with its input; () for any other thread."""
 
     async def agents(self) -> tuple[AgentInfo, ...]:
-        """The thread's agents as they are for the next step: settings, use, chat turns."""
+        """Return the thread's agents as they are for the next step: settings, use, chat turns."""
 
     async def code(self, node: str) -> tuple[Frame, ...]:
-        """The functions of a node, and that of the route after it, as they stand in their files.
+        """Return the functions of a node, and of the route after it, as they are in their files.
 
-        () where the graph is not loaded: nothing is built for it.
+        () if the graph is not loaded: nothing is built for it.
 
         Args:
-            node: its name; "" for the file in which the first node stands, from its top.
+            node: its name; "" for the file that contains the first node, from its top.
         """
 
     async def where(self, node: str) -> tuple[tuple[Frame, ...], ...]:
-        """Where a node that runs here is now, the frames of a stack for each call of its functions.
+        """Return where a node that runs here is now: a stack of frames for each call of its functions.
 
-        It goes on meanwhile. () where it does not run, or runs in another process.
+        It continues meanwhile. () if it does not run, or runs in another process.
         """
 
     async def route(self, step: int, *, load: bool = False) -> RouteTaken | None:
-        """What the routing function after a step returns on its state; None where nothing is chosen there.
+        """Return the result of the routing function after a step for its state; None if there is no choice.
+
+        `load` loads the graph if it isn't loaded yet.
 
         Args:
             load: load the graph where it is not loaded yet.
         """
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
-        """What can be undone, in the order in which a rollback runs it, with what became of it."""
+        """Return what can be undone, in the order in which a rollback runs it, with its status."""
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Why a channel is tainted at a step: every way by which it came in, oldest first."""
+        """Return why a channel is tainted at a step: every route of the taint, oldest first."""
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log: "log" against itself, "strict" by reducing every update again,
         or "replay" its graph; changes nothing.
 
         Args:
-            watch: called from any thread with (steps done, steps in all); what it raises ends the check.
+            watch: called from any thread with (steps done, all steps); an error that it raises ends the
+                check.
         """
 
     async def search(self, query: str, report: HitsCallback) -> None:
-        """Look for a text in all steps; see `history.search`.
+        """Search all steps for a text; see `history.search`.
 
         Args:
-            report: called from any thread; what it raises ends the search, as does a cancelled task.
+            report: called from any thread; an error that it raises ends the search, as does cancelling the
+                task.
         """
 
     async def ask(self, expression: str, report: MomentsCallback) -> Asked:
-        """The steps at which a condition began to hold; see `history.ask`.
+        """Find the steps at which a condition became true; see `history.ask`.
 
         Args:
             report: as for `search`.
@@ -301,13 +304,13 @@ class Driver(Protocol):
     async def series(
         self, expressions: Sequence[str], last: int, most: int
     ) -> tuple[tuple[Sample, ...], ...]:
-        """What expressions were over the run up to a step, at `most` of its steps; see `history.series`."""
+        """Return the values of expressions over the run, at most `most` samples; see `history.series`."""
 
     def events(self, since: int) -> Sequence[Stamped]:
-        """Events with a number greater than `since`, without waiting.
+        """Return events with a number greater than `since`, without waiting.
 
-        When `since` is older than what is kept, the first number returned is greater than
-        `since + 1`: take a new snapshot.
+        If `since` is older than what is kept, the first number is greater than `since + 1`: take a new
+        snapshot.
         """
 
     async def changed(self, since: int) -> None:
@@ -317,11 +320,11 @@ class Driver(Protocol):
         """Wait until a run has ended by an event with a number greater than `since`."""
 
     async def close(self) -> str:
-        """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
+        """Stop at once; committed steps are kept. Returns what was not committed, "" for nothing."""
 
 
 class Hub(Protocol):
-    """Opens drivers by thread: what a screen that lists and switches threads talks to."""
+    """Opens drivers by thread: the interface for screens that list and switch threads."""
 
     async def threads(
         self,
@@ -332,13 +335,13 @@ class Hub(Protocol):
         *,
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
+        """Return threads of the store by last change, newest first; see `Store.threads`."""
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
-        """At most `limit` threads at the top that wait for a human, with what they ask; longest first."""
+        """Return at most `limit` waiting top-level threads with their requests, longest first."""
 
     def changes(self) -> object:
-        """What stays equal as long as nobody writes to the store; None where it can't tell; at once."""
+        """Return a value that stays equal as long as nobody writes to the store; None if unknown; at once."""
 
     def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
         """See `Store.subscribe`."""
@@ -347,24 +350,26 @@ class Hub(Protocol):
         """See `Store.now`; at once."""
 
     def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
-        """A thread's driver for a while: one that nobody else has open is closed at the end.
+        """Open a thread's driver for a while; it is closed at the end unless somebody else has it open.
+
+        With `look` it only views: none of the thread is ever built.
 
         Args:
             look: to look at it alone: nothing of it is ever built.
         """
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
-        """The driver of a thread; one that is open already is returned as it is.
+        """Return the driver of a thread; an open one is returned as it is.
 
         Args:
-            at_once: a long thread that has to be copied first is shown by its newest page meanwhile.
+            at_once: a long thread that must be copied first is shown by its newest page meanwhile.
         """
 
     async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
-        """What a person has decided in all threads, newest first; at most `limit`."""
+        """Return a person's decisions in all threads, newest first; at most `limit`."""
 
     async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
-        """The newest entries of the store's own ledger, oldest first: who deleted which threads."""
+        """Return the newest entries of the store's own ledger, oldest first: who deleted which threads."""
 
     @property
     def upkeep_refusal(self) -> str:
@@ -378,12 +383,13 @@ class Hub(Protocol):
         spared: str = "",
         watch: Watch | None = None,
     ) -> DeletionPlan:
-        """What goes of threads that are named, with their forks and what ran inside them, or by a rule.
+        """Plan the deletion of named threads, with their forks and inner threads, or of those by a rule.
 
         Args:
-            force: also what runs or waits.
-            spared: a thread that stays, with what it would go with.
-            watch: called, anywhere, with (threads looked at, threads that may go); what it raises ends it.
+            force: also threads that run or wait.
+            spared: a thread that is kept, with those with which it would be deleted.
+            watch: called from any thread with (threads checked, threads that may be deleted); an error that
+                it raises ends this.
 
         Raises:
             UsageError: nothing can be taken out here.
@@ -397,9 +403,9 @@ class Hub(Protocol):
         note: str | None,
         on_batch: Callable[[Sequence[str]], bool],
     ) -> int:
-        """Delete what a plan says, some families at a time, and how many threads went.
+        """Delete the threads of a plan, some families at a time; returns how many were deleted.
 
-        The ledger of the store keeps who did it.
+        The ledger of the store records who did it.
 
         Args:
             on_batch: called from any thread with the threads of a deleted batch; returns whether to continue.
@@ -410,14 +416,15 @@ class Hub(Protocol):
         """
 
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
-        """What each thread fills, the largest first, and what the store takes on the disk.
+        """Return the size of each thread, the largest first, and the store's space on disk.
 
         Args:
-            watch: called, anywhere, with (threads looked at, threads there are); what it raises ends it.
+            watch: called from any thread with (threads measured, all threads); an error that it raises ends
+                this.
         """
 
     async def vacuum(self) -> tuple[Space, Space]:
-        """Give back what is free; what the store took on the disk, and what it takes now.
+        """Free unused space; returns the space before and after.
 
         Raises:
             StoreUnusable: the store is in use, read-only or full.
@@ -426,17 +433,17 @@ class Hub(Protocol):
 
     @property
     def no_agents(self) -> str:
-        """Why its threads' agents can't be shown or changed, in words; "" where they can."""
+        """Why its threads' agents can't be shown or changed; "" if they can."""
 
     @property
     def no_items(self) -> str:
-        """Why its graph has no long-term store to look at, in words; "" where it has one."""
+        """Why its graph has no long-term store to view; "" if it has one."""
 
     async def items(self, prefix: Sequence[str], query: str, limit: int) -> tuple[StoredItem, ...]:
-        """Items of the graph's long-term store.
+        """Return items of the graph's long-term store.
 
         Args:
-            prefix: what their namespace begins with.
+            prefix: the beginning of their namespace.
             query: words that each has in its namespace, its key or its value; "" for all.
 
         Raises:
@@ -445,20 +452,20 @@ class Hub(Protocol):
 
     @property
     def no_workers(self) -> str:
-        """Why its threads are left to no workers, in words; "" where they may be."""
+        """Why its threads can't be left to workers; "" if they can."""
 
     async def at_work(self, limit: int) -> AtWork:
-        """Who advances threads, and at most `limit` of what is to be done.
+        """Return the workers, and at most `limit` of their jobs.
 
         Raises:
             UsageError: there are no workers for its threads.
         """
 
     async def known_graphs(self) -> tuple[KnownGraph, ...]:
-        """The graphs that a thread can be started of."""
+        """Return the graphs from which a thread can be started."""
 
     async def start(self, graph: KnownGraph, actor: str | None) -> Driver:
-        """The driver of a new thread of a known graph, which its first input creates.
+        """Return the driver of a new thread of a known graph; its first input creates the thread.
 
         Raises:
             NotTrusted: the person has not agreed to run it.
@@ -466,7 +473,7 @@ class Hub(Protocol):
         """
 
     def ask_by(self, ask: Ask) -> None:
-        """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""
+        """Set how a person is asked, on this event loop, before an untrusted graph is built."""
 
     async def close(self) -> tuple[str, ...]:
-        """Close all drivers; what was not committed, a sentence for each thread concerned."""
+        """Close all drivers; returns what was not committed, a sentence for each thread concerned."""

@@ -1,4 +1,4 @@
-"""What there is to see of a thread, read from its log: of an open one, or of one to be looked at alone."""
+"""Reads a thread's log for viewing: of an open thread, or of one that is only viewed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OpenedThread(Protocol):
-    """What is read of a thread besides its store: of a session, or of a thread as it is logged."""
+    """What is read of a thread besides its store: from a session, or from its log."""
 
     cursor: Cursor
     info: ThreadInfo
@@ -45,11 +45,11 @@ class OpenedThread(Protocol):
 
 PAGE = 50
 MOST = 40
-"""Relatives shown at most: the thread's own line first, then forks by age."""
+"""Most relatives that are shown: the thread's own line first, then forks by age."""
 
 
 def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
-    """The thread, its parents and the forks of all of them, each with its newest checkpoints."""
+    """Return the thread, its parents and the forks of all of them, each with its newest checkpoints."""
     line: list[ThreadInfo] = []
     info = store.info(thread_id)
     while info is not None:
@@ -67,7 +67,7 @@ def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
         summary = store.summary(member.thread_id)
         if summary is not None:
             newest = store.checkpoints(member.thread_id, None, page)
-            # A fork that was carried here without its parent owns all of its steps.
+            # A fork that was imported without its parent owns all of its steps.
             shared = member.fork_step if member.parent else -1
             own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > shared)
             relatives.append(Relative(member.thread_id, member.parent, shared, summary, own))
@@ -89,16 +89,16 @@ def snapshot(
     attending: tuple[Presence, ...] = (),
     handed: bool = False,
 ) -> Snapshot:
-    """Everything a screen needs to begin.
+    """Return everything a screen needs at the start.
 
     Args:
-        refusals: which commands can't be carried out, and why.
+        refusals: the commands that can't be carried out, and why.
         held_by: the other process that runs the thread, "" for none.
-        attending: who is at what waits.
-        graph_changed, repeats: what differs since the file of the graph was saved, and would run again.
+        attending: who has its requests open or claimed.
+        graph_changed, repeats: see `Snapshot`.
         notice, signing_key, handed: see `Snapshot`.
-        last_event: the number of the newest event that is in it.
-        page: checkpoints to give at most.
+        last_event: the number of the newest included event.
+        page: the most checkpoints to return.
     """
     head = thread.cursor.head
     return Snapshot(
@@ -128,7 +128,7 @@ def snapshot(
 
 
 def _owners(thread: OpenedThread, store: Store) -> tuple[Owner, ...]:
-    """The threads that a subgraph's thread runs for, the outermost first."""
+    """Return the threads that a subgraph's thread runs for, outermost first."""
     owners: list[Owner] = []
     info: ThreadInfo | None = thread.info
     while info is not None and info.owner is not None:
@@ -138,7 +138,7 @@ def _owners(thread: OpenedThread, store: Store) -> tuple[Owner, ...]:
 
 
 def _unfinished(thread: OpenedThread, store: Store) -> Unfinished | None:
-    """What the cursor keeps of the branches of the node it stands at; their values stay there."""
+    """Return what the cursor keeps of the branches of its node, without their values."""
     cursor = thread.cursor
     kind, _, node = cursor.position.partition(":")
     if kind != "node" or cursor.head < 0:
@@ -156,7 +156,7 @@ def _unfinished(thread: OpenedThread, store: Store) -> Unfinished | None:
 
 
 def _mirrored_inside(thread: OpenedThread, store: Store, node: str) -> Unfinished | None:
-    """The thread of another engine's subgraph that has begun at the newest step; one that goes on first."""
+    """Return the thread of another engine's subgraph that started at the newest step; a running one first."""
     point = store.checkpoint(thread.thread_id, thread.cursor.head)
     if point is None or not point.origin or not any(child.graph for child in thread.declared.nodes):
         return None
@@ -171,12 +171,12 @@ def _mirrored_inside(thread: OpenedThread, store: Store, node: str) -> Unfinishe
 
 
 def history(thread: OpenedThread, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
-    """Checkpoints before a step (None: from the head), newest first."""
+    """Return checkpoints before a step (None: from the head), newest first."""
     return tuple(store.checkpoints(thread.thread_id, before, limit)) if thread.exists else ()
 
 
 def values_at(thread: OpenedThread, store: Store, step: int, decoded: Decoded) -> dict[str, Any]:
-    """All channel values as of a step."""
+    """Return all channel values at a step."""
     if step == thread.cursor.head:
         return public_values(thread, thread.values)
     return public_values(
@@ -185,7 +185,7 @@ def values_at(thread: OpenedThread, store: Store, step: int, decoded: Decoded) -
 
 
 def visits(thread: OpenedThread, store: Store, step: int) -> dict[str, int]:
-    """How often each node ran up to a step; a LangGraph superstep counts for each node that it ran."""
+    """Return how often each node ran up to a step; a LangGraph superstep counts for each of its nodes."""
     nodes = {node.name for node in thread.declared.nodes}
     counts: dict[str, int] = {}
     for place, steps in store.totals(thread.thread_id, step).visits.items():
@@ -204,7 +204,7 @@ def updates(
     only: str | None = None,
     decoded: Decoded | None = None,
 ) -> dict[int, tuple[AppliedUpdate, ...]]:
-    """The updates of each of the steps `first` to `last`, of one channel or of all."""
+    """Return the updates of each of the steps `first` to `last`, of one channel or of all."""
     thread_id = thread.thread_id
     records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
     for record in store.records(thread_id, first, last):
@@ -232,7 +232,7 @@ def updates(
 
 
 def written(thread: OpenedThread, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
-    """The channels that each of the steps `first` to `last` wrote, and whether their hashes differ since."""
+    """Return the channels that each of the steps `first` to `last` wrote, and whether they differ since."""
     by_step: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
     for record in store.records(thread.thread_id, first, last) if thread.exists else ():
         written = by_step[record.step]
@@ -242,16 +242,16 @@ def written(thread: OpenedThread, store: Store, first: int, last: int) -> dict[i
 
 
 def public_values(thread: OpenedThread, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the channels that a thread's graph declares; private ones are `PRIVATE`."""
+    """Return the values of the channels that a thread's graph declares; private ones are `PRIVATE`."""
     shown = {channel.name: channel.visibility == "public" for channel in thread.declared.channels}
     return {name: value if shown[name] else PRIVATE for name, value in values.items() if name in shown}
 
 
 class LoggedView:
-    """What a thread's log says of the thread; what is shared by those that check it and those that don't.
+    """A thread as its log has it; shared by readers that check it and those that don't.
 
     Attributes:
-        logged: the thread as it is logged, to be given to the functions of this module.
+        logged: the logged thread, for the functions of this module.
     """
 
     logged: OpenedThread
@@ -263,12 +263,12 @@ class LoggedView:
 
     @property
     def graph(self) -> GraphInfo:
-        """The graph that it last ran on; one without nodes and channels where that can't be read."""
+        """The graph that it last ran on; one without nodes and channels if that can't be read."""
         return self.logged.declared
 
     @property
     def progress(self) -> Progress:
-        """How far it has come, as its cursor says."""
+        """Its progress, from its cursor."""
         return self.logged.progress
 
     @property
@@ -283,10 +283,10 @@ class LoggedView:
 
 
 class RecordedThread(LoggedView):
-    """A thread to look at, by its log alone: nothing of it is built or run.
+    """A thread viewed through its log alone: none of it is built or run.
 
-    Only what whoever opens a thread has to write down is written: that its runner has died, or what a
-    thread inside it has come to ask.
+    Only what opening a thread requires is written: that its runner has died, or the requests of a thread
+    inside it.
 
     Args:
         store: where it lives; it stays open.
@@ -322,11 +322,13 @@ class RecordedThread(LoggedView):
                 refresh(session)
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """Its decisions, oldest first."""
+        """Return its decisions, oldest first."""
         return tuple(shown_ledger(self._store.ledger(self.thread_id, call_data=False)))
 
     def snapshot(self, signing_key: str = "") -> Snapshot:
-        """All that a screen would begin with.
+        """Return everything a screen would need at the start.
+
+        `signing_key` would sign decisions, "" for none.
 
         Args:
             signing_key: the key that would sign what is decided, "" for none.
@@ -342,11 +344,11 @@ class RecordedThread(LoggedView):
         )
 
     def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
-        """Checkpoints before a step (None: from the head), newest first."""
+        """Return checkpoints before a step (None: from the head), newest first."""
         return history(self.logged, self._store, before, limit)
 
     def checkpoint(self, step: int) -> Checkpoint:
-        """The checkpoint of a step.
+        """Return the checkpoint of a step.
 
         Raises:
             UnknownThread: there is no such step.
@@ -357,15 +359,15 @@ class RecordedThread(LoggedView):
         return point
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """All channel values as of a step; private ones are `PRIVATE`."""
+        """Return all channel values at a step; private ones are `PRIVATE`."""
         return values_at(self.logged, self._store, step, self._decoded)
 
     def updates(self, first: int, last: int, only: str | None = None) -> dict[int, tuple[AppliedUpdate, ...]]:
-        """The updates of each of the steps `first` to `last`, of one channel or of all; see `Driver`."""
+        """Return the updates of the steps `first` to `last`, of one channel or of all; see `Driver`."""
         return updates(self.logged, self._store, first, last, only=only, decoded=self._decoded)
 
     def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Why a channel is tainted at a step; see `Driver`."""
+        """Return why a channel is tainted at a step; see `Driver`."""
         from hitl_tui.engine.audit.lineage import lineage
 
         return lineage(self._store.records(self.thread_id, 0, step), channel)

@@ -19,7 +19,7 @@ from hitl_tui.errors import HitlError
 
 
 class RouteTaken(msgspec.Struct, frozen=True):
-    """What the routing function after a step returns when it is asked on the state of that step."""
+    """The result of the routing function after a step, called with the state of that step."""
 
     node: Annotated[str, about("The node that the route follows.")]
     key: Annotated[Maybe, about("The result of the function, as text.")] = ""
@@ -33,9 +33,9 @@ class RouteTaken(msgspec.Struct, frozen=True):
 
 
 def route_after(session: Session, store: Store, step: int) -> RouteTaken | None:
-    """Ask the route after a step, None where nothing is chosen after it.
+    """Call the route after a step; None if nothing is chosen after it.
 
-    Routing functions only read, so that asking again changes nothing. Nothing private is quoted.
+    Routing functions only read, so calling one again changes nothing. No private value is quoted.
     """
     from hitl_tui.engine.nodes.frames import Masks, code_of
 
@@ -67,7 +67,7 @@ def route_after(session: Session, store: Store, step: int) -> RouteTaken | None:
 
 
 def _values(session: Session, graph: CompiledGraph, store: Store, step: int) -> dict[str, Any]:
-    """All values as of a step, private ones too: the function may read them."""
+    """Return all values at a step, private ones too: the function may read them."""
     if step == session.cursor.head:
         return dict(session.state.values)
     defaults = {name: channel.default for name, channel in graph.channels.items()}

@@ -1,4 +1,4 @@
-"""What goes on beside the runs of an open thread: other processes, deadlines, the file of its graph."""
+"""What happens beside the runs of an open thread: other processes, deadlines, the file of its graph."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _AGAIN = 1.0
-"""Seconds until the next try where another process writes the thread just now."""
+"""Seconds until the next try if another process is writing the thread."""
 
 
 class Deadlines:
-    """A timer for what next becomes of a thread's requests by itself: a deadline, an escalation.
+    """A timer for the next deadline or escalation of a thread's requests.
 
     All of it happens on the engine's thread.
 
@@ -61,7 +61,7 @@ class Deadlines:
         self._task: asyncio.Task[None] | None = None
 
     def watch(self) -> None:
-        """Wait for the earliest deadline there is now."""
+        """Wait for the earliest deadline."""
         self.stop()
         session = self._session
         due = [at for request in session.cursor.pending if (at := request.next_due) is not None]
@@ -70,13 +70,13 @@ class Deadlines:
             self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
 
     def stop(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self._timer:
             self._timer.cancel()
             self._timer = None
 
     def end(self) -> list[asyncio.Task[None]]:
-        """Apply none from now on; returns what is being given up."""
+        """Apply no deadlines from now on; returns the task that is being stopped."""
         self.stop()
         self._apply = None
         if self._task is None or self._task.done():
@@ -114,7 +114,7 @@ class Deadlines:
 _AGAIN_AFTER_ERROR = 30.0
 """Seconds until deadlines are tried again after an unexpected error."""
 EVERY = 0.2
-"""Seconds between looks at the store: a watcher sees a step well within half a second."""
+"""Seconds between checks of the store: a watcher sees a step well within half a second."""
 _QUIET_LOOKS = 25
 _EVERY_IN_QUIET = 0.4
 _MOST_STEPS = 500
@@ -125,10 +125,10 @@ class Watcher:
 
     Args:
         emit: takes the events.
-        together: held while events are told that belong together.
-        resync: called where too much has happened to tell it step by step.
-        busy: True while this process runs the thread itself.
-        inside: True while this process runs it as a part of another thread's run.
+        together: held while events are emitted that belong together.
+        resync: called if too much has happened to emit it step by step.
+        busy: returns whether this process runs the thread itself.
+        inside: returns whether this process runs it as a part of another thread's run.
     """
 
     def __init__(
@@ -156,9 +156,9 @@ class Watcher:
         self._inside = inside
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled; less often while nothing has changed for a while.
+        """Check again and again, until cancelled; less often while nothing has changed for a while.
 
-        A store that tells when somebody writes is looked at then, too.
+        A store that reports writes is also checked then.
         """
         news, loop = asyncio.Event(), asyncio.get_running_loop()
         thread_id = self._session.thread_id
@@ -182,13 +182,13 @@ class Watcher:
                     self.look()
                 except HitlError as error:  # the store may come back
                     log.warning("thread %s can't be looked at: %s", self._session.thread_id, error)
-                except Exception:  # else nothing would be followed from now on, without a word
+                except Exception:  # otherwise nothing would be followed any more, without any message
                     self._log_unexpected()
             now = self._session.cursor.version
             version, quiet = now, quiet + 1 if now == version else 0
 
     def _log_unexpected(self) -> None:
-        """Log an unexpected error of a look, but not again and again."""
+        """Log an unexpected error of a check, but not again and again."""
         error = sys.exc_info()[1]
         kind = f"{type(error).__name__}: {error}"
         if kind != self._logged:
@@ -196,7 +196,7 @@ class Watcher:
             log.exception("thread %s can't be looked at", self._session.thread_id)
 
     def look(self) -> None:
-        """Tell what has changed since the last look; a run whose process has died is taken over."""
+        """Emit what has changed since the last check; take over a run whose process has died."""
         session = self._session
         changes = self._store.changes(session.thread_id)
         if changes is not None and (changes == self._settled or (changes == session.stamp and self._alone)):
@@ -208,7 +208,7 @@ class Watcher:
         inside = self._inside()
         summary = self._store.summary(session.thread_id)
         held = (summary.held_by or "") if summary else ""
-        # A run inside another may have ended since: who held it then was this process.
+        # A run inside another may have ended since: its holder was this process.
         holder = "" if inside or self._inside() else held
         if holder != self.holder:
             self.holder = holder
@@ -220,13 +220,13 @@ class Watcher:
         if outdated(session):
             with suppress(ThreadBusy), session.writing():
                 refresh(session)
-        # Holders die and those who look go without writing; all else that may be news is written.
+        # Holders die and people leave without writing; all other news is written.
         elif not (held or self.attending or session.cursor.status == "running"):
             self._settled = changes
 
     @property
     def _alone(self) -> bool:
-        """Whether nobody is there who may leave, and nothing is below, without writing this thread."""
+        """Whether nobody who may leave is there, and nothing runs below, without a write to this thread."""
         return not (self.attending or self.holder or self._session.cursor.branches)
 
     def _see(self, attending: tuple[Presence, ...]) -> None:
@@ -236,7 +236,7 @@ class Watcher:
         self.attending = others
 
     def catch_up(self) -> None:
-        """Load what another writer has committed, and tell it."""
+        """Load what another writer has committed, and emit it."""
         session = self._session
         cursor = self._store.cursor(session.thread_id)
         before = session.cursor
@@ -263,7 +263,7 @@ class Watcher:
         events += map(LedgerWritten, shown_ledger(ledger))
         events.append(ProgressChanged(session.progress))
         events += limits_near(before, now, now.limits)
-        # Nobody may see the step without who decided it, or the other way round.
+        # Nobody may see the step without the decision that made it, or the other way round.
         with self._together:
             for event in events:
                 self._emit(event)
@@ -277,13 +277,15 @@ class Watcher:
         return StepCommitted(shown_step(checkpoint), KnownOutcome(updates, session.progress)), after
 
 
-"""Seconds between looks for what is asked, and at whether the thread is held."""
+"""Seconds between checks for pause requests, and whether the thread is held."""
 
 _ASK_AGAIN = 1.0
 
 
 class Looking:
-    """That somebody here has a card open, told in the store again and again until they close it.
+    """Records in the store that somebody here has a card open, again and again until they close it.
+
+    `watcher` ignores the person's own record.
 
     Args:
         watcher: what goes without the own look.
@@ -296,7 +298,7 @@ class Looking:
         self._timer: asyncio.TimerHandle | None = None
 
     def at(self, request_id: str, actor: str) -> None:
-        """Look at a pending request from now on; at none that is not pending any more."""
+        """Record that a pending request is open from now on; none for a request that isn't pending."""
         from hitl_tui.engine.commands.claiming import presence_of
 
         self.end()
@@ -308,7 +310,7 @@ class Looking:
             self._renew()
 
     def end(self) -> None:
-        """Look no more."""
+        """Record that the card was closed."""
         presence, self._presence = self._presence, None
         if self._timer:
             self._timer.cancel()
@@ -321,7 +323,7 @@ class Looking:
                 )
 
     def _renew(self) -> None:
-        """Note in the store that somebody looks; one whose request waits no more is told no longer."""
+        """Renew the record that somebody has the card open; remove it once the request no longer waits."""
         presence, store, now = self._presence, self._session.store, self._session.clock()
         if presence is None or store is None:
             return
@@ -331,7 +333,7 @@ class Looking:
         presence = replace(presence, until=now + _LOOK_LASTS)
         try:
             store.attend(self._session.thread_id, presence, now)
-        except HitlError as error:  # a store that can't be written may still be looked at
+        except HitlError as error:  # a store that can't be written may still be viewed
             log.warning(
                 "thread %s: that somebody looks could not be told: %s", self._session.thread_id, error
             )
@@ -339,17 +341,17 @@ class Looking:
 
 
 _LOOK_LASTS = 60_000_000
-"""Microseconds that a look lasts where its process can't be asked."""
+"""Microseconds for which an open card counts if its process can't be checked."""
 _LOOK_AGAIN = 25.0
 
 
 def _shown(attending: tuple[Presence, ...]) -> list[tuple[object, ...]]:
-    """What tells those who are there apart; that somebody still looks is no news."""
+    """Return what distinguishes people who are there; that somebody still has a card open is no news."""
     return [(at.lease.token, at.claims, at.until if at.claims else 0) for at in attending]
 
 
 class RunSupervisor:
-    """What goes on during one run on behalf of other processes; made and used on the engine's thread."""
+    """Acts for other processes during one run; made and used on the engine's thread."""
 
     def __init__(self, session: Session, run: RunLoop) -> None:
         self._session = session
@@ -357,7 +359,7 @@ class RunSupervisor:
         self._begun = session.clock()
         self._heard: PauseRequest | None = None
         self.paused_here: Pause | None = None
-        """Who has asked this process to pause it."""
+        """Who has asked this process to pause the run."""
         self._seen: object = None
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
@@ -365,7 +367,7 @@ class RunSupervisor:
         store, thread_id = self._session.store, self._session.thread_id
         if store is None:
             return
-        # What others ask for is written: a store that tells of writes is read when it has told of one.
+        # Requests of others are written to the store: one that reports writes is read when it does.
         changes = store.changes(thread_id)
         if changes is not None and changes == self._seen:
             self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
@@ -377,7 +379,7 @@ class RunSupervisor:
             log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
             self._run.end_with_error(error)
             return
-        # What was asked before this run began was about another one.
+        # What was requested before this run began was about another one.
         if asked is not None and asked.at >= self._begun:
             self._heard = asked
             if asked.at_once:
@@ -389,7 +391,7 @@ class RunSupervisor:
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._listen)
 
     def end(self) -> None:
-        """The run is over: write down who paused it, where it was paused."""
+        """End the run: record who paused it, if it was paused."""
         from hitl_tui.engine.commands.decisions import note_pause
 
         self._timer.cancel()
@@ -409,11 +411,11 @@ class RunSupervisor:
 async def ask_to_pause(
     store: Store, thread_id: str, command: Pause, *, patience: float, at_once: bool = False
 ) -> str:
-    """Ask whoever holds a thread to pause it, and wait until nobody does; workers leave it alone then.
+    """Ask the holder of a thread to pause it, and wait until it is released; workers then leave it alone.
 
     Args:
-        at_once: the thread is about to be cancelled: the node in flight is given up, too.
-        patience: seconds to wait at most; what was asked stays asked.
+        at_once: the thread is about to be cancelled, so its running node is stopped, too.
+        patience: the most seconds to wait; the request stays.
 
     Returns:
         Who holds it still, "" for nobody.
@@ -425,13 +427,13 @@ async def ask_to_pause(
         summary = store.summary(thread_id)
         holder = (summary.held_by or "") if summary else ""
         if jobs is not None and not holder:
-            # One that has just taken it out of the queue is not told from what it does yet.
+            # A worker that has just taken the thread from the queue has not reported anything yet.
             holder = next((f"worker {job.worker}" for job in jobs.of_threads([thread_id]) if job.worker), "")
         if not holder and not queued:
             return ""
         queued = False
         if time.monotonic() >= again:
-            # The holder may have begun another run by now, which what was asked before is not about.
+            # The holder may have started another run by now, which the request is not about.
             request = PauseRequest(command.actor, command.note, store.now(), at_once)
             store.request_pause(thread_id, request)
             again = time.monotonic() + _ASK_AGAIN
@@ -466,21 +468,21 @@ class ThreadWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        """Look once, and from then on again and again."""
+        """Check once, and from then on again and again."""
         self.watcher.look()
         self.deadlines.watch()
         self.deadlines.apply_due()
         self._tasks.append(asyncio.get_running_loop().create_task(self.watcher.follow()))
 
     def follow_graph_file(self, build: BuildGraph | None) -> None:
-        """Look at the file of the graph, too, from now on, where it has one that can be loaded again."""
+        """Also watch the file of the graph from now on, if it can be loaded again."""
         if self.graph_file is None:
             self.graph_file = follow_file(self._session, build, self._emit)
             if self.graph_file is not None:
                 self._tasks.append(asyncio.get_running_loop().create_task(self.graph_file.follow()))
 
     async def end(self) -> None:
-        """Look no longer; comes back once nothing of it goes on."""
+        """Stop watching; returns once nothing of it runs."""
         self.looking.end()
         for task in self._tasks:
             task.cancel()
@@ -488,10 +490,10 @@ class ThreadWatch:
 
     @property
     def holder(self) -> str:
-        """Which other process runs the thread, "" for none."""
+        """The other process that runs the thread, "" for none."""
         return self.watcher.holder
 
     @property
     def graph_changed(self) -> tuple[str, ...] | None:
-        """What differs since the file of the graph was saved, None while it wasn't."""
+        """The differences since the file of the graph was saved, None if it wasn't."""
         return self.graph_file.changed if self.graph_file else None
