@@ -60,13 +60,13 @@ def names(front: str, *, called: bool) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("command", [kind.__name__ for kind in get_args(AnyCommand)])
-def test_each_command_is_made_on_screen_in_lines_and_by_a_subcommand(command: str) -> None:
+def test_each_command_is_available_on_screen_in_plain_text_mode_and_as_a_subcommand(command: str) -> None:
     made = names("verbs", called=True)
     lacking = {front for front in FRONTS if command not in made | names(front, called=True)}
     assert lacking == NOT_IN.get(command, {}).keys()
 
 
 @pytest.mark.parametrize("what", SHARED)
-def test_what_is_no_command_has_the_same_words_in_each(what: str) -> None:
+def test_features_that_are_not_commands_exist_in_each_front_end(what: str) -> None:
     for front in FRONTS:
         assert names(front, called=False) & set(SHARED[what].split()), front

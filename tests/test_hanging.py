@@ -35,7 +35,7 @@ def in_a_loop() -> None:
 
 
 @pytest.mark.parametrize("hang", [in_a_lock, in_a_loop])
-def test_what_hangs_is_ended_with_a_stack(
+def test_a_hanging_test_is_ended_with_a_stack_trace(
     hang: Callable[[], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     outer = signal.getitimer(signal.ITIMER_REAL)
@@ -45,7 +45,7 @@ def test_what_hangs_is_ended_with_a_stack(
     signal.setitimer(signal.ITIMER_REAL, *outer)
 
 
-def test_what_hangs_while_it_clears_up_ends_its_process() -> None:
+def test_a_test_that_hangs_in_its_teardown_ends_its_process() -> None:
     root = Path(__file__).parent.parent
     ended = subprocess.run(
         [sys.executable, "-c", _HANGS_TWICE],

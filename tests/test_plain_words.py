@@ -37,7 +37,7 @@ def test_a_docstring_that_repeats_its_name_says_nothing(name: str, line: str, em
     assert plain_words.says_nothing(name, line) is empty
 
 
-def test_prose_is_told_from_code_tables_and_pictures() -> None:
+def test_prose_is_separated_from_code_tables_and_pictures() -> None:
     parts = [
         "# Title",
         "One `a b` two.",

@@ -116,7 +116,7 @@ def test_a_program_that_does_not_start_is_reported_with_its_last_output() -> Non
         librarian(McpServer("shelf", ["no-such-program"])).chat("Go on")
 
 
-def test_a_server_without_program_or_address_is_refused_when_declared() -> None:
+def test_a_server_needs_a_valid_command_or_a_url() -> None:
     for wrong in ({}, {"command": "python server.py"}, {"command": ["x"], "url": "http://x"}, {"url": "x"}):
         with pytest.raises(UsageError, match="shelf"):
             McpServer("shelf", **wrong)  # type: ignore[arg-type]

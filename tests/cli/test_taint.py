@@ -86,7 +86,7 @@ def test_declassify_clears_one_channel_with_name_and_reason(mail: App) -> None:
 
 
 @pytest.mark.slow
-def test_declassify_needs_a_name_a_reason_and_a_yes(mail: App) -> None:
+def test_declassify_refuses_a_missing_reason_an_untainted_channel_and_a_stale_step(mail: App) -> None:
     assert "--reason" in mail.expect(2, "declassify", "w", "mail").err
     assert "needs a reason" in mail.expect(2, "declassify", "w", "mail", "--reason", " ").err
     assert "is not tainted" in mail.expect(2, "declassify", "w", "sent", "--reason", "x").err

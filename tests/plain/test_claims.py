@@ -21,7 +21,7 @@ from tests.support.commands import App
 
 
 @pytest.mark.slow
-def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: Path) -> None:
+def test_a_request_is_claimed_released_and_handed_over(talk: Talker, twelve: Path) -> None:
     output = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
     assert "you have claimed it until " in output
     assert "Publish the quarterly numbers?: no longer claimed." in output
@@ -36,7 +36,7 @@ def test_what_waits_is_claimed_given_back_and_handed_over(talk: Talker, twelve: 
 
 
 @pytest.mark.slow
-def test_a_claim_of_somebody_else_is_taken_over_by_name_only(talk: Talker, twelve: Path, app: App) -> None:
+def test_someone_elses_claim_is_taken_over_only_by_name(talk: Talker, twelve: Path, app: App) -> None:
     app.expect(0, "claim", "memo-42", "--as", "ann")
     output = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
     refused, taken = output.split("Command: ")[1:3]
@@ -83,7 +83,7 @@ def test_a_thread_is_deleted_after_a_yes_with_the_reason_and_not_while_it_waits(
 
 
 @pytest.mark.slow
-def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_told(
+def test_several_threads_are_deleted_and_pruned_and_the_size_of_the_store_is_shown(
     talk: Talker, twelve: Path, app: App
 ) -> None:
     app.expect(0, "approve", "memo-42")
@@ -117,7 +117,7 @@ def test_several_are_deleted_at_once_a_rule_prunes_and_what_fills_the_store_is_t
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
+def test_ctrl_c_stops_a_deletion_after_the_current_batch(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
@@ -145,7 +145,7 @@ def test_ctrl_c_ends_a_deletion_behind_the_batch_at_hand(
 
 
 @pytest.mark.slow
-def test_a_thread_is_started_of_a_graph_that_is_known(talk: Talker, twelve: Path) -> None:
+def test_a_thread_of_a_known_graph_is_started(talk: Talker, twelve: Path) -> None:
     listed = talk("N\nq\n", "resume", "order-7", "--plain").out
     number = next(line for line in listed.splitlines() if ". order: as thread order-7" in line).split(".")[0]
     number = number.rpartition(" ")[2]

@@ -14,7 +14,7 @@ from tests.support.commands import App
 
 
 @pytest.mark.slow
-def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_text(
+def test_comments_are_sent_with_the_answer_in_the_order_of_the_text(
     talk: Talker, twelve: Path, app: App
 ) -> None:
     output = talk(
@@ -47,7 +47,7 @@ def test_what_is_said_about_passages_goes_with_the_answer_in_the_order_of_the_te
     ],
 )
 @pytest.mark.slow
-def test_what_can_not_be_said_is_refused_in_words(
+def test_an_invalid_comment_is_refused_with_a_reason(
     talk: Talker, twelve: Path, typed: str, thread: str, says: str
 ) -> None:
     output = talk(f"{typed}\nq\n", "resume", thread, "--plain").out
@@ -56,7 +56,7 @@ def test_what_can_not_be_said_is_refused_in_words(
 
 
 @pytest.mark.slow
-def test_who_decides_is_seen_to_look_until_it_is_done(
+def test_a_reviewer_is_shown_as_present_until_the_decision(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looking: list[tuple[str, tuple[str, ...]]] = []

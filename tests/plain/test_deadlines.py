@@ -84,7 +84,7 @@ def talk(store: SQLiteCheckpointer, *lines: Line) -> tuple[int, list[str]]:
     return run_plain(opened, actor="ann", go_on=lambda thread: "", console=person), person.said
 
 
-def test_where_nothing_can_end_the_prompt_the_run_continues_after_the_next_line(
+def test_after_a_deadline_the_run_continues_with_the_next_line(
     store: SQLiteCheckpointer, tmp_path: Path
 ) -> None:
     asked_long_ago(store, tmp_path / "ship.py", "approve")
@@ -103,7 +103,7 @@ def test_where_nothing_can_end_the_prompt_the_run_continues_after_the_next_line(
     [([], ""), (["d"], "The deadline answered first. Nothing of yours was sent.")],
     ids=["at the prompt for a command", "at the prompt for an answer"],
 )
-def test_the_run_continues_though_nothing_is_typed(
+def test_after_a_deadline_the_run_continues_without_input(
     store: SQLiteCheckpointer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], says: str
 ) -> None:
     clock = Clock()

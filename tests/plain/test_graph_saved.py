@@ -59,7 +59,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
 
 
 @pytest.mark.slow
-def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) -> None:
+def test_a_saved_graph_is_reported_with_its_differences_and_reloaded(file: Path) -> None:
     grown = GRAPH.replace('Channel("")}', 'Channel(""), "more": Channel(7)}')
     code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "no", "yes", "v more", "c")
     assert said.count("Refused: Wrong usage.") == 0
@@ -71,7 +71,7 @@ def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) ->
 
 
 @pytest.mark.slow
-def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None:
+def test_a_thread_of_a_broken_graph_is_viewed_fixed_and_continued(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
         file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "no", "yes", "c"
@@ -83,7 +83,7 @@ def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None
     assert "The graph was reloaded." in said
 
 
-def test_a_change_is_reported_after_a_look_that_failed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_reported_after_a_failed_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
     async def fails_once(*_: object) -> None:

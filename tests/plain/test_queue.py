@@ -15,7 +15,7 @@ from tests.plain.talker import Talker
 
 
 @pytest.mark.slow
-def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Path) -> None:
+def test_the_queue_is_listed_and_opened_by_number(talk: Talker, twelve: Path) -> None:
     output = talk("n\nn 1\nq\n", "resume", "order-7", "--plain").out
     first = "1. Publish the quarterly numbers?: press-q3 of release, waits 2 h, in 17 m, high risk"
     assert first in output
@@ -26,7 +26,7 @@ def test_what_waits_is_listed_and_opened_by_its_number(talk: Talker, twelve: Pat
 
 
 @pytest.mark.slow
-def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve: Path) -> None:
+def test_the_queue_is_sorted_by_any_column_in_both_directions(talk: Talker, twelve: Path) -> None:
     output = talk(
         "n graph:advisor sort:thread\nn sort:-thread graph:advisor\nn sort:thred\nq\n",
         "resume",
@@ -44,7 +44,7 @@ def test_it_is_sorted_by_any_column_and_the_other_way_round(talk: Talker, twelve
 
 
 @pytest.mark.slow
-def test_several_are_decided_alike_after_a_yes_and_go_on(talk: Talker, twelve: Path) -> None:
+def test_several_requests_get_the_same_answer_after_yes_and_continue(talk: Talker, twelve: Path) -> None:
     output = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
     assert (
         "blog-joins: Approve this draft? (advisor: approved): would be answered approve the draft" in output

@@ -109,7 +109,7 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
 
 
 @pytest.mark.slow
-def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talker) -> None:
+def test_your_decisions_are_listed_with_their_outcome(app: App, waiting: Talker) -> None:
     app.expect(3, "revise", "r", "--note", "shorter", "--run", "--as", "ann")
     output = waiting("l mine\nl yours\nq\n", "resume", "r", "--plain", "--as", "ann").out
     assert re.search(
@@ -124,7 +124,7 @@ def test_what_one_decided_is_told_with_what_became_of_it(app: App, waiting: Talk
     )
 
 
-def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
+def test_the_subject_is_shown_in_full(waiting: Talker) -> None:
     done = waiting("d\n\nq\n", "resume", "r", "--plain")
     assert "The text of draft:\n  | Gradient descent minimises a function" in done.out
     assert "It still waits." in done.out
@@ -142,7 +142,7 @@ def test_the_card_says_what_changed_since_the_last_version(app: App, talk: Talke
     assert first < done.out.index("The text of draft:")
 
 
-def test_a_first_version_has_no_change_to_tell(waiting: Talker) -> None:
+def test_a_first_version_shows_no_changes(waiting: Talker) -> None:
     assert "What changed:" not in waiting("d\n\nq\n", "resume", "r", "--plain").out
 
 
@@ -154,7 +154,7 @@ def test_an_answer_by_number_needs_its_words(waiting: Talker) -> None:
     assert "“Name the hill.”" in done.out
 
 
-def test_an_answer_that_is_not_there_is_asked_for_again(waiting: Talker) -> None:
+def test_an_unknown_choice_is_asked_for_again(waiting: Talker) -> None:
     done = waiting("d\n3\naprove\n\nq\n", "resume", "r", "--plain")
     assert "there is no answer 3" in done.out
     assert "did you mean 'approve'?" in done.out
@@ -190,14 +190,14 @@ def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
     assert done.out.count("Thread r, graph review.") == 2
 
 
-def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
+def test_cancelling_a_thread_requires_yes(waiting: Talker) -> None:
     done = waiting("x\nno\nx\nyes\nno time\nl\nq\n", "resume", "r", "--plain")
     assert "Nothing was done." in done.out
     assert "Cancelled at step 2: ended by a person." in done.out
     assert done.code == 1
 
 
-def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
+def test_a_disabled_command_says_why(waiting: Talker) -> None:
     done = waiting("s\nz\nv nothing\n\nh\nd\n1\n\nd\nc\nc\nq\n", "resume", "r", "--plain")
     assert "it waits for your decision" in done.out
     assert "There is no command z; help lists the commands.\n" in done.out
@@ -226,7 +226,7 @@ def test_leaving_before_it_began_leaves_no_thread(talk: Talker, app: App) -> Non
     assert "no thread yet" in app.expect(0, "threads").err
 
 
-def test_leaving_says_the_whole_command_that_goes_on(talk: Talker, tmp_path: Path) -> None:
+def test_leaving_prints_the_command_that_continues(talk: Talker, tmp_path: Path) -> None:
     store = f"files:{tmp_path / 'a store'}"
     done = talk("Hills\nq\n", "run", "review", "--thread", "my thread", "--store", store)
     assert f"Left. Continue with: hitl-tui resume 'my thread' --store '{store}'\n" in done.out
@@ -277,9 +277,7 @@ class Late(io.StringIO):
         return line
 
 
-def test_a_decision_that_comes_too_late_is_told(
-    waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_decision_is_reported(waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", Late("d\nrevise\ntoo late\nq\n", "r", draft="Theirs"))
     done = app("resume", "r", "--plain")
     assert "Refused: Answer refused." in done.out
@@ -301,7 +299,7 @@ def test_an_edit_that_comes_too_late_shows_what_changed_and_gives_text_and_note_
     assert app.expect(0, "show", "r", "--channel", "draft").out.strip() == "Theirs"
 
 
-def test_words_for_a_thread_that_somebody_else_ended_are_given_back(
+def test_text_for_a_thread_that_someone_else_ended_is_given_back(
     waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Ended(Late):
@@ -352,7 +350,7 @@ class TestAsking:
         assert "Your answer was:" in done.out
         assert '"street": "Hill 1"' in done.out
 
-    def test_a_dot_leaves_it_waiting(self, order: Talker) -> None:
+    def test_a_dot_leaves_the_request_waiting(self, order: Talker) -> None:
         done = order("d\ntea\n.\nq\n", "resume", "o", "--plain")
         assert "It still waits." in done.out
         assert done.code == 3
@@ -388,9 +386,7 @@ class TestAsking:
         assert "delete_file: reject keep it" in done.out
 
     @pytest.mark.slow
-    def test_edited_arguments_that_are_not_taken_lead_back_to_the_answers_of_their_action(
-        self, app: App, talk: Talker
-    ) -> None:
+    def test_refused_arguments_ask_for_their_action_again(self, app: App, talk: Talker) -> None:
         app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
         done = talk("d\nedit\n.\napprove\napprove\nc\nq\n", "resume", "c", "--plain")
         assert "this action is not decided yet" in done.out
@@ -432,7 +428,7 @@ def test_breakpoints_are_switched_taken_away_by_number_and_kept(talk: Talker) ->
 
 
 @pytest.mark.parametrize("key", ["s", "c"])
-def test_what_reaches_outside_is_tried_again_only_once_that_was_told(
+def test_a_node_with_side_effects_is_retried_only_after_a_warning(
     talk: Talker, tmp_path: Path, key: str
 ) -> None:
     (tmp_path / "pays.py").write_text(PAYS)
@@ -500,13 +496,13 @@ graph.add_edge(START, "team").add_edge("team", "last").add_edge("last", END)
 """
 
 
-def test_a_condition_that_can_not_be_read_is_said_with_its_place(talk: Talker) -> None:
+def test_an_invalid_condition_is_reported_with_its_place(talk: Talker) -> None:
     done = talk("b increment:count >\nb nowhere\nq\n", "run", "counter", "--plain", "--input", "limit=4")
     assert "at column 18: invalid syntax" in done.out
     assert "has no node 'nowhere'" in done.out
 
 
-def test_of_several_that_wait_one_is_chosen_by_its_number(talk: Talker, tmp_path: Path) -> None:
+def test_one_of_several_requests_is_chosen_by_number(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
     typed = "c\nd\n\nd\n3\nd\n2\nreject\n\nd\napprove\n\nc\nv found\nq\n"
     done = talk(typed, "run", str(tmp_path / "mapped.py"), "--thread", "m", "--plain")
@@ -519,7 +515,7 @@ def test_of_several_that_wait_one_is_chosen_by_its_number(talk: Talker, tmp_path
 
 
 @pytest.mark.slow
-def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
+def test_the_history_is_searched_in_plain_text_mode(waiting: Talker) -> None:
     done = waiting(
         '/GRADIENT\n/\n\\\n/ ? draft != ""\nW len(draft)\nW len(draft)\nl route\nl route 0\nq\n',
         "resume",
@@ -541,7 +537,7 @@ def test_the_history_is_asked_in_lines(waiting: Talker) -> None:
     assert "column" in refused
 
 
-def test_watches_are_added_listed_told_at_a_step_and_taken_away(app: App, talk: Talker) -> None:
+def test_watches_are_added_listed_shown_at_a_step_and_removed(app: App, talk: Talker) -> None:
     app.expect(0, "run", "counter", "--headless", "--input", "limit=3", "--thread", "c")
     typed = ("W count", "W count > nope", "W len(log) > 1", "W step 1", "W step 9", "W count", "W", "q")
     output = talk("\n".join(typed) + "\n", "resume", "c", "--plain").out.split("Command: ")[1:]

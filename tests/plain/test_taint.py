@@ -34,7 +34,7 @@ def test_why_a_channel_is_tainted(said: Said) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_declassified_with_a_reason_and_without_one_not(said: Said, app: App) -> None:
+def test_a_channel_is_declassified_only_with_a_reason(said: Said, app: App) -> None:
     out = said("webpage.py", "Y page", "", "Y page", "read it twice", "y page", "Y page")
     assert "Nothing was changed." in out
     assert "Declassified as step" in out
@@ -53,7 +53,7 @@ def test_a_private_value_is_shown_after_a_yes_and_the_ledger_keeps_it(said: Said
 
 
 @pytest.mark.slow
-def test_the_log_is_verified_reduced_again_and_replayed(said: Said) -> None:
+def test_the_log_is_verified_re_reduced_and_replayed(said: Said) -> None:
     out = said("webpage.py", "V", "V strict", "V replay", "V other")
     assert out.count("Nothing is wrong: ") == 3
     assert "the results of 3 nodes served" in out
@@ -61,7 +61,7 @@ def test_the_log_is_verified_reduced_again_and_replayed(said: Said) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_told_with_what_it_means(said: Said) -> None:
+def test_findings_are_reported_with_their_meaning(said: Said) -> None:
     said("webpage.py")
     with sqlite3.connect(load_settings().store.removeprefix("sqlite:///")) as file:
         file.execute("UPDATE record SET attempt = 9")

@@ -28,7 +28,7 @@ graph = graph.add_edge("after", END).compile(checkpointer=MemoryCheckpointer())
 """
 
 
-def test_a_thread_inside_is_opened_decided_in_and_left_again(talk: Talker) -> None:
+def test_a_subgraph_thread_is_opened_decided_and_left(talk: Talker) -> None:
     typed = "s\ni\ni 1\nd\nprint\n\nc\ni back\nc\nq\n"
     done = talk(typed, "run", str(SAMPLES / "desk.py"), "--thread", "d", "--plain")
     assert "Inside editor, step 1:\n1. the thread d/editor#1\ni 1 opens it.\n" in done.out
@@ -39,7 +39,7 @@ def test_a_thread_inside_is_opened_decided_in_and_left_again(talk: Talker) -> No
     assert done.code == 0
 
 
-def test_branches_are_listed_and_told_in_full(talk: Talker, tmp_path: Path) -> None:
+def test_branches_are_listed_and_shown_in_full(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
     done = talk("c\ni\ni 2\ni 3\nq\n", "run", str(tmp_path / "mapped.py"), "--plain")
     assert "Inside scan, step 1:\n1. scan[0]: done" in done.out
@@ -67,12 +67,12 @@ def test_an_older_step_is_looked_into_by_its_number(talk: Talker) -> None:
         ("i step x", "x is not a number"),
     ],
 )
-def test_what_is_not_there_is_told(talk: Talker, typed: str, message: str) -> None:
+def test_a_missing_branch_or_thread_is_reported(talk: Talker, typed: str, message: str) -> None:
     done = talk(f"{typed}\nq\n", "run", str(SAMPLES / "desk.py"), "--plain")
     assert f"  | {message}\n" in done.out
 
 
-def test_a_number_that_is_too_high_is_told(talk: Talker, tmp_path: Path) -> None:
+def test_a_number_that_is_too_high_is_reported(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "mapped.py").write_text(MAPPED)
     done = talk("c\ni 4\nq\n", "run", str(tmp_path / "mapped.py"), "--plain")
     assert "there is no branch 4 inside, there are 3" in done.out

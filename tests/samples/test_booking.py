@@ -22,7 +22,7 @@ def opened() -> GraphRunner:
     return open_graph(SAMPLE, MemoryCheckpointer())
 
 
-def test_a_trip_nobody_pays_for_is_taken_back() -> None:
+def test_an_unpaid_trip_is_rolled_back() -> None:
     runner = opened()
     waiting = runner.invoke({"city": "Porto"}, thread_id="trip")
     assert (waiting.status, waiting["price"]) == ("waiting", 850)

@@ -189,7 +189,7 @@ def test_toolcalls_decides_on_each_call() -> None:
     ],
     ids=["sequential", "supervisor", "debate", "planner"],
 )  # fmt: skip
-def test_a_workflow_goes_its_way_where_everything_is_accepted(
+def test_a_workflow_runs_to_its_end_if_everything_is_accepted(
     name: str, suffix: str, questions: int, path: str
 ) -> None:
     runner = opened(f"{name}.{suffix}")
@@ -246,7 +246,7 @@ class TestBatch:
             (tmp_path / f"{name}.txt").write_text(text)
         return tmp_path
 
-    def test_a_failed_file_goes_on_where_it_failed(
+    def test_a_failed_file_continues_where_it_failed(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from hitl_tui.loading.code import import_file

@@ -210,7 +210,7 @@ class TestCommit:
         store.commit("t", taking)
         assert (store.cursor("t"), store.lease("t")) == (taking.cursor, lease)
 
-    def test_a_commit_that_gives_the_thread_back_tells_the_stamp_behind_it(self, writer: Writer) -> None:
+    def test_a_commit_that_releases_the_thread_returns_the_new_change_stamp(self, writer: Writer) -> None:
         assert writer.store.commit("t", writer.commit_of({"messages": 1})) is None
         last = msgspec.structs.replace(writer.commit_of({"messages": 2}), gives_back=True)
         stamp = writer.store.commit("t", last)

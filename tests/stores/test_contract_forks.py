@@ -51,7 +51,7 @@ class TestFork:
             shared.records[-1].record_hash, digest("facts", "f")
         )
 
-    def test_tells_of_the_effects_of_records_what_the_records_tell(self, writer: Writer) -> None:
+    def test_effects_of_records_equal_the_records(self, writer: Writer) -> None:
         writer.step({"a": 1, "b": None})
         changes: list[dict[str, Any]] = [
             {"op": "set"},

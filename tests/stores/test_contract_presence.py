@@ -36,7 +36,7 @@ class TestPresence:
     def names(self, writer: Writer, now: int = NOW) -> list[str]:
         return [at.actor for at in writer.store.attending("t", now)]
 
-    def test_several_look_at_once_oldest_first_and_leave(self, writer: Writer) -> None:
+    def test_several_viewers_are_listed_oldest_first_and_leave(self, writer: Writer) -> None:
         ann, bob = self.presence(writer, "ann", since=NOW + 2), self.presence(writer, "bob", since=NOW + 1)
         for look in (ann, bob):
             writer.store.attend("t", look, NOW)

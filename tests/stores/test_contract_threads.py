@@ -85,7 +85,7 @@ class TestThreads:
         assert (row.waiting_for, row.waiting_since) == ("", None)
         assert (row.next_node, row.last_writer) == ("n", "ann")
 
-    def test_lists_those_that_wait_for_a_human_the_longest_first(self, store: Checkpointer) -> None:
+    def test_lists_waiting_threads_longest_first(self, store: Checkpointer) -> None:
         def asking(name: str, asked_at: int) -> None:
             asked = Request("r", "approve", "n", "after", 0, "", asked_at=NOW + asked_at)
             Writer(store, name).step(status="waiting", reason="approval", pending=(asked,))
@@ -107,9 +107,7 @@ class TestThreads:
         assert names(within="b1") == ["b1/x"]
         assert [row.inside for row in store.threads(within="", waiting=True)] == [0, 0, 0, 1, 0]
 
-    def test_tells_what_the_threads_that_wait_ask_and_the_state_they_ask_about(
-        self, store: Checkpointer
-    ) -> None:
+    def test_returns_the_requests_of_waiting_threads_with_their_state(self, store: Checkpointer) -> None:
         asked = [Request(f"r{n}", "approve", "n", "after", 0, "", asked_at=NOW + n) for n in range(3)]
         for n, name in ((2, "late"), (0, "early")):
             pending = (asked[n], asked[1])
@@ -127,7 +125,7 @@ class TestThreads:
         assert waiting[0].state_hash == newest.state_hash
         assert store.waiting(1) == waiting[:1]
 
-    def test_tells_that_something_was_written_where_it_can(self, store: Checkpointer) -> None:
+    def test_reports_changes_if_the_store_can(self, store: Checkpointer) -> None:
         writer = Writer(store, "t")
         before = store.changes()
         assert store.changes() == before

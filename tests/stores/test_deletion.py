@@ -76,7 +76,7 @@ class TestBatches:
 
 
 class TestDelete:
-    def test_nothing_of_it_remains_but_an_entry_of_the_store(self, store: Checkpointer) -> None:
+    def test_a_deleted_thread_leaves_only_an_entry_of_the_store(self, store: Checkpointer) -> None:
         ended(store, "kept")
         writer = ended(store, "gone")
         last = writer.cursor
@@ -109,7 +109,7 @@ class TestDelete:
         assert [record.update for record in store.records("t", 0, 9)] == ["anew"]
         assert store.size("t").steps == 1
 
-    def test_what_moved_since_it_was_looked_at_stays(self, store: Checkpointer) -> None:
+    def test_a_thread_that_moved_since_the_plan_is_kept(self, store: Checkpointer) -> None:
         writer = ended(store, "t")
         looked = deletion(store, "t")
         store.acquire("t", writer.lease, NOW)
@@ -120,7 +120,7 @@ class TestDelete:
         assert names(store) == {"t"}
         assert store.store_ledger() == []
 
-    def test_one_that_may_not_go_keeps_all(self, store: Checkpointer) -> None:
+    def test_one_undeletable_thread_keeps_all(self, store: Checkpointer) -> None:
         ended(store, "a")
         Writer(store, "b").step(status="waiting", reason="paused")
         with pytest.raises(ThreadBusy, match="'b' is run by"):
@@ -129,7 +129,7 @@ class TestDelete:
         store.delete(deletion(store, "a", "b", force=True))
         assert names(store) == set()
 
-    def test_what_waits_goes_by_force_alone(self, store: Checkpointer) -> None:
+    def test_a_waiting_thread_is_deleted_only_with_force(self, store: Checkpointer) -> None:
         writer = Writer(store, "t")
         writer.step(status="waiting", reason="paused")
         store.release("t", writer.lease.token)
@@ -154,7 +154,7 @@ class TestDelete:
         delete(store, both, actor="ann", note=None, at=NOW)
         assert names(store) == set()
 
-    def test_a_fork_goes_alone(self, store: Checkpointer) -> None:
+    def test_a_fork_is_deleted_without_its_parent(self, store: Checkpointer) -> None:
         writer = ended(store, "t")
         fork = writer.fork(1, "t-b")
         store.release("t-b", fork.lease.token)
@@ -163,7 +163,7 @@ class TestDelete:
         assert store.children("t") == []
         assert [record.update for record in store.records("t", 0, 0)] == ["hello", "x" * 900]
 
-    def test_a_writer_whose_thread_is_gone_is_told(self, store: Checkpointer) -> None:
+    def test_a_writer_of_a_deleted_thread_gets_an_error(self, store: Checkpointer) -> None:
         writer = Writer(store, "t")
         writer.step()
         commit = writer.commit_of({"messages": "late"})
@@ -173,7 +173,7 @@ class TestDelete:
         with pytest.raises(UnknownThread, match="'t'"):
             store.acquire("t", writer.lease, NOW)
 
-    def test_there_is_no_such_thread(self, store: Checkpointer) -> None:
+    def test_deleting_an_unknown_thread_is_an_error(self, store: Checkpointer) -> None:
         with pytest.raises(UnknownThread, match="'x'"):
             leaving(store, ["x"])
         with pytest.raises(UnknownThread, match="'x'"):
@@ -194,7 +194,7 @@ class TestManyOfAFilesStore:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert names(files) == set()
 
-    def test_whoever_comes_to_write_meanwhile_waits_and_is_told(
+    def test_a_writer_during_the_deletion_waits_and_gets_an_error(
         self, files: FileCheckpointer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gone, stays = ended(files, "gone"), ended(files, "stays")
@@ -237,7 +237,7 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("many")
 class TestFamilies:
-    def test_subgraphs_go_with_their_owner_and_never_alone(self, store: Checkpointer) -> None:
+    def test_subgraph_threads_are_deleted_only_with_their_owner(self, store: Checkpointer) -> None:
         nested(store, World()).invoke({"note": "x"}, thread_id="t")
         nested(store, World()).invoke({"note": "y"}, thread_id="u")
         with pytest.raises(UsageError, match=f"'{TEAM}' ran inside 't'"):
@@ -268,7 +268,7 @@ def going(plan: DeletionPlan) -> list[str]:
 
 @pytest.mark.usefixtures("many")
 class TestPrune:
-    def test_the_young_the_newest_and_what_waits_stay(self, store: Checkpointer) -> None:
+    def test_recent_newest_and_waiting_threads_are_kept(self, store: Checkpointer) -> None:
         for days in range(1, 6):
             ended(store, f"day{days}", NOW - days * DAY)
         waits = Writer(store, "waits")
@@ -281,7 +281,7 @@ class TestPrune:
         assert sorted(going(plan)) == ["day3", "day4", "day5", "waits"]
         assert plan.kept == {"young": 2}
 
-    def test_what_a_person_decided_in_stays(self, store: Checkpointer) -> None:
+    def test_threads_with_human_decisions_are_kept(self, store: Checkpointer) -> None:
         ended(store, "plain")
         writer = Writer(store, "decided")
         from tests.stores.log_writer import entry
@@ -311,7 +311,7 @@ class TestPrune:
 
 
 class TestSpace:
-    def test_channels_are_told_apart(self, store: Checkpointer) -> None:
+    def test_sizes_are_listed_by_channel(self, store: Checkpointer) -> None:
         ended(store, "t")
         size = store.size("t")
         assert size.steps == 2
@@ -326,7 +326,7 @@ class TestSpace:
         assert (store.size("t-b").steps, store.size("t-b").channels) == (1, {"draft": 3})
 
     @pytest.mark.parametrize("kind", ["sqlite", "files"])
-    def test_vacuum_gives_the_space_back(self, tmp_path: Path, kind: str) -> None:
+    def test_vacuum_frees_the_space(self, tmp_path: Path, kind: str) -> None:
         path = tmp_path / "runs.db" if kind == "sqlite" else tmp_path / "runs"
         store = open_store(str(path) if kind == "sqlite" else f"files:{path}")
         writer = ended(store, "big")
@@ -385,7 +385,7 @@ EVERY = 3
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
-def test_killed_at_any_moment_it_is_whole_or_not_at_all(tmp_path: Path, kind: str) -> None:
+def test_a_deletion_killed_at_any_moment_is_complete_or_absent(tmp_path: Path, kind: str) -> None:
     def url_of(folder: Path) -> str:
         return str(folder / "runs.db") if kind == "sqlite" else f"files:{folder / 'runs'}"
 

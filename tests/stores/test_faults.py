@@ -35,7 +35,7 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("row", [-7, (1 << 32) - 1, (2 << 32) + 5, (4 << 32) + 5, (1 << 63) - 1])
-def test_a_row_before_between_and_behind_all_threads_is_found(tables: Any, row: int) -> None:
+def test_a_row_before_between_and_after_all_threads_is_found(tables: Any, row: int) -> None:
     assert list(tables.faults(None)) == []
     tables._rows("INSERT INTO spending (id, body) VALUES (?, ?) RETURNING id", (row, b""))
     assert [(fault.field, fault.number) for fault in tables.faults(None)] == [("spending", row & NUMBER)]

@@ -230,7 +230,7 @@ class TestNotOurs:
             FileCheckpointer(root)
         assert caught.value.hint.startswith(hint)
 
-    def test_a_damaged_mark_says_how_to_mend_it(self, root: Path, files: FileCheckpointer) -> None:
+    def test_a_damaged_marker_file_says_how_to_fix_it(self, root: Path, files: FileCheckpointer) -> None:
         (root / directory.MARKER).write_text("{")
         with pytest.raises(LogCorrupt, match=r'should read .*"hitl-tui files store"'):
             FileCheckpointer(root)
@@ -320,7 +320,7 @@ class TestDamage:
         with pytest.raises(LogCorrupt, match="another thread, 't'"):
             self.read_all(thread)
 
-    def test_a_step_in_the_place_of_another_is_told(self, root: Path, files: FileCheckpointer) -> None:
+    def test_a_swapped_step_file_is_reported(self, root: Path, files: FileCheckpointer) -> None:
         writer = Writer(files)
         writer.step()
         writer.step()

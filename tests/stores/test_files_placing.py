@@ -97,7 +97,7 @@ def left_behind(root: Path) -> list[str]:
 
 @pytest.mark.parametrize("renames", [0, 1, 2])
 @pytest.mark.integration
-def test_what_a_killed_import_leaves_behind_is_taken_away_by_whoever_opens_the_store(
+def test_remains_of_a_killed_import_are_removed_when_the_store_is_opened(
     root: Path, exported: Path, renames: int
 ) -> None:
     killed_after(renames, root, exported)
@@ -117,7 +117,7 @@ def test_a_thread_that_is_half_filled_when_its_writer_is_killed_is_taken_away(
     assert left_behind(root) == []
 
 
-def test_what_a_living_process_fills_is_left_alone(
+def test_a_directory_that_a_living_process_fills_is_left_alone(
     root: Path, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FileCheckpointer(root)
@@ -146,7 +146,7 @@ def test_an_import_killed_at_its_very_end_is_there(root: Path, exported: Path) -
 
 
 @pytest.mark.integration
-def test_whoever_had_the_store_open_meanwhile_can_make_it_again_too(root: Path, exported: Path) -> None:
+def test_a_process_that_had_the_store_open_can_import_again_too(root: Path, exported: Path) -> None:
     store = FileCheckpointer(root)
     killed_after(2, root, exported)
     FileCheckpointer(root)

@@ -91,7 +91,7 @@ def fill(disk: Path, leave: int) -> Path:
 
 @pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
 @pytest.mark.parametrize("leave", [0, 8_192, 20_000, 90_000])
-def test_a_run_on_a_full_disk_goes_on_when_there_is_room(
+def test_a_run_on_a_full_disk_continues_when_there_is_room(
     disk: Path, make: Callable[[Path], Checkpointer], leave: int
 ) -> None:
     runner = runner_on(make(disk))
@@ -138,7 +138,7 @@ def test_a_full_disk_takes_no_new_thread_and_no_half_of_one(
 
 
 @pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
-def test_a_full_disk_can_not_be_made_a_store(disk: Path, make: Callable[[Path], Checkpointer]) -> None:
+def test_a_store_can_not_be_created_on_a_full_disk(disk: Path, make: Callable[[Path], Checkpointer]) -> None:
     ballast = fill(disk, 0)
     with pytest.raises(StoreUnusable, match="no space is left"):
         make(disk)
@@ -147,7 +147,7 @@ def test_a_full_disk_can_not_be_made_a_store(disk: Path, make: Callable[[Path], 
 
 
 @pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
-def test_whoever_ran_out_of_room_may_try_again_though_giving_the_thread_back_was_not_stored(
+def test_after_a_full_disk_the_writer_can_retry_though_its_release_was_not_stored(
     disk: Path, make: Callable[[Path], Checkpointer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make(disk)
@@ -180,7 +180,7 @@ def small_url(disk: Path, postgres: Postgres) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("leave", [0, 40_000])
-def test_a_run_on_a_server_whose_disk_is_full_goes_on_when_there_is_room(
+def test_a_run_on_a_server_with_a_full_disk_continues_when_there_is_room(
     disk: Path, small_url: str, leave: int
 ) -> None:
     runner = runner_on(open_store(small_url))

@@ -53,7 +53,7 @@ def check(path: Path, *threads: str) -> None:
 
 
 @pytest.mark.parametrize("gone", ["runs.db", "runs.db*", "."], ids=["file", "file and log", "directory"])
-def test_a_file_that_was_deleted_is_told_and_the_next_run_writes_it_again(
+def test_a_deleted_store_file_is_reported_and_the_next_run_creates_it_again(
     gone: str, path: Path, store: SQLiteCheckpointer
 ) -> None:
     for part in path.parent.glob("*" if gone == "." else gone):
@@ -71,7 +71,9 @@ def test_a_file_that_was_deleted_is_told_and_the_next_run_writes_it_again(
     check(path, "a", "b", "c")
 
 
-def test_a_file_that_was_moved_and_put_back_is_gone_on_with(path: Path, store: SQLiteCheckpointer) -> None:
+def test_a_store_file_that_was_moved_and_restored_is_used_again(
+    path: Path, store: SQLiteCheckpointer
+) -> None:
     away = path.rename(path.with_name("away.db"))
     with pytest.raises(StoreUnusable):
         store.pause_request("a")

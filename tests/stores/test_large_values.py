@@ -122,7 +122,7 @@ def test_the_log_keeps_what_changed(run: GraphRunner, store: Checkpointer) -> No
     assert not any(record.patched for record in store.records("t", 0, 0))
 
 
-def test_what_a_step_changed_is_told_whole(run: GraphRunner, store: Checkpointer) -> None:
+def test_the_updates_of_a_step_are_complete(run: GraphRunner, store: Checkpointer) -> None:
     past = states()
     for step in range(1, STEPS + 1):
         updates = {update.channel: update for update in run.updates("t", step)}
@@ -137,7 +137,7 @@ def test_verify_and_replay_find_nothing(run: GraphRunner, store: Checkpointer) -
     assert run.replay("t").ok
 
 
-def test_a_fork_and_a_resumed_run_go_on_from_it(run: GraphRunner, store: Checkpointer) -> None:
+def test_a_fork_and_a_resumed_run_continue_from_a_large_value(run: GraphRunner, store: Checkpointer) -> None:
     run.fork("t", 5, "f", changes={"copied": {**states()[5]["copied"], "part3": {"leaf1": "other"}}})
     again = runner(store)
     again.invoke(None, thread_id="f")

@@ -160,7 +160,7 @@ class TestConnections:
         assert [record.update for record in far.records("t", 1, 9)] == ["two"]
         assert writer.step().cursor.head == 2
 
-    def test_a_lost_answer_is_found_though_another_has_gone_on_since(
+    def test_a_lost_response_is_found_even_after_later_commits(
         self, far: PostgresCheckpointer, store: PostgresCheckpointer, wire: Wire
     ) -> None:
         writer = Writer(far)
@@ -180,7 +180,7 @@ class TestConnections:
         writer.step({"messages": "one"})
         assert [record.update for record in store.records("t", 0, 9)] == ["one", "two"]
 
-    def test_a_commit_that_another_has_forestalled_is_refused_whatever_was_lost(
+    def test_a_commit_that_lost_a_race_is_refused_even_after_a_lost_connection(
         self, far: PostgresCheckpointer, wire: Wire
     ) -> None:
         writer = Writer(far)
@@ -340,7 +340,7 @@ class TestWords:
 
 
 class TestVersions:
-    def test_tables_of_an_older_version_are_brought_up_to_date(
+    def test_tables_of_an_older_version_are_migrated(
         self, postgres: Postgres, url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with closing(PostgresCheckpointer(url)) as old:
@@ -355,7 +355,7 @@ class TestVersions:
             rows = db.execute(f"SELECT version FROM {url.rpartition('=')[2]}.store".encode()).fetchall()
         assert rows == [(schema.VERSION,)]
 
-    def test_one_that_fails_leaves_the_tables_as_they_were(
+    def test_a_failed_migration_leaves_the_tables_unchanged(
         self, url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         PostgresCheckpointer(url).close()
@@ -439,7 +439,7 @@ class TestFence:
         assert len(refused) == 1
         assert writer.cursor.version == 0
 
-    def test_who_stands_still_in_the_middle_of_a_write_keeps_others_waiting_no_longer_than_it_may_be_silent(
+    def test_a_stalled_writer_blocks_others_only_for_its_timeout(
         self, store: PostgresCheckpointer, url: str
     ) -> None:
         line(store, say("x")).invoke({}, thread_id="t")
@@ -485,7 +485,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 class TestNews:
-    def test_whoever_subscribed_is_woken_by_what_another_writes(
+    def test_a_subscriber_is_woken_by_another_processs_commit(
         self, store: PostgresCheckpointer, url: str
     ) -> None:
         woken = threading.Event()
@@ -517,7 +517,7 @@ class TestNews:
             writer.step()
             until(lambda: store.changes("t") is not None)
 
-    def test_who_looks_at_a_thread_is_woken_by_its_family_and_by_no_other(
+    def test_a_subscriber_of_a_thread_is_woken_only_by_its_family(
         self, store: PostgresCheckpointer, url: str
     ) -> None:
         woken: list[str] = []
@@ -542,7 +542,7 @@ class TestNews:
         Writer(store, "t/team#1")
         until(lambda: store.changes("t") != before)
 
-    def test_while_nobody_listens_nothing_is_told_and_then_everything_is_new(
+    def test_without_a_listener_all_changes_count_as_new(
         self, postgres: Postgres, store: PostgresCheckpointer
     ) -> None:
         until(lambda: store.changes() is not None)

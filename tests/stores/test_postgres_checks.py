@@ -50,7 +50,7 @@ def sql(postgres: Postgres, url: str, *statements: str) -> None:
             db.execute(statement.encode())
 
 
-def test_of_a_server_all_is_said_that_can_be_wrong(url: str) -> None:
+def test_doctor_lists_every_problem_of_a_database_server(url: str) -> None:
     findings = list(checks.checks(url))
     assert {check.subject for check in findings} == {
         "server", "login", "connection", "clock", "disk", "connections", "room", "tables", "rights", "roles",
@@ -62,7 +62,7 @@ def test_of_a_server_all_is_said_that_can_be_wrong(url: str) -> None:
     assert all(check.hint for check in findings if not check.ok)
 
 
-def test_to_look_makes_no_tables(postgres: Postgres, postgres_url: str, app: App) -> None:
+def test_checking_creates_no_tables(postgres: Postgres, postgres_url: str, app: App) -> None:
     name = postgres_url.rpartition("=")[2]
     with pytest.raises(NoSuchStore, match="no tables yet"):
         open_store(postgres_url, create=False)
@@ -74,7 +74,7 @@ def test_to_look_makes_no_tables(postgres: Postgres, postgres_url: str, app: App
     assert there is None
 
 
-def test_to_look_brings_no_tables_up_to_date(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checking_migrates_no_tables(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
     with pytest.raises(StoreUnusable, match="by an older hitl-tui") as caught:
         open_store(url, create=False)
@@ -82,7 +82,7 @@ def test_to_look_brings_no_tables_up_to_date(url: str, monkeypatch: pytest.Monke
     assert of(url, "tables").hint == "`hitl-tui store init` makes them"
 
 
-def test_a_store_that_is_there_is_opened_to_look(url: str) -> None:
+def test_an_existing_store_is_checked(url: str) -> None:
     with closing(open_store(url, create=False)) as store:
         assert store.threads() == []
 
@@ -169,7 +169,7 @@ def test_a_connection_that_others_can_read(url: str, monkeypatch: pytest.MonkeyP
     assert of(url, "room").value == "unknown: the server is not on this machine, or does not say it"
 
 
-def test_the_command_says_all_of_it_with_how_to_mend_it(url: str, app: App) -> None:
+def test_the_command_prints_every_problem_with_a_fix(url: str, app: App) -> None:
     result = app("doctor", "--store", url)
     assert result.code == 1
     assert "WRONG" in result.out

@@ -264,7 +264,9 @@ class TestDeadWorkers:
         store.acquire("t", lease, store.now())
         store._server.rows("UPDATE cursor SET status = 'running'")
 
-    def test_one_of_many_who_look_queues_their_jobs_again(self, store: PostgresCheckpointer) -> None:
+    def test_only_one_of_many_workers_requeues_the_jobs_of_dead_ones(
+        self, store: PostgresCheckpointer
+    ) -> None:
         assert reap(store) == []
         assert [worker.id for worker in store.jobs().workers()] == [1]
         set_last_heartbeat(store, 4.0)
@@ -280,7 +282,7 @@ class TestDeadWorkers:
         assert "was not heard of" in job.why
 
     @pytest.mark.parametrize("held", ["its cursor", "its job"])
-    def test_what_somebody_writes_keeps_none_of_the_rest_waiting(
+    def test_a_locked_thread_does_not_delay_the_other_jobs(
         self, runner: GraphRunner, store: PostgresCheckpointer, held: str
     ) -> None:
         runner.invoke({}, thread_id="u")
@@ -304,7 +306,9 @@ class TestDeadWorkers:
         assert store.jobs().workers() == []
 
     @pytest.mark.parametrize("status", ["running", "waiting"], ids=["running", "before its first commit"])
-    def test_whoever_is_next_takes_their_thread_over(self, store: PostgresCheckpointer, status: str) -> None:
+    def test_the_next_worker_takes_over_the_thread_of_a_dead_one(
+        self, store: PostgresCheckpointer, status: str
+    ) -> None:
         store._server.rows("UPDATE cursor SET status = ?", (status,))
         set_last_heartbeat(store, 4.0)
         dead = store.lease("t")
@@ -347,9 +351,7 @@ class TestDeadWorkers:
         work = store.jobs().at_work(10)
         assert (work.jobs, work.running, jobs(store)) == ((), 0, [])
 
-    def test_what_a_worker_was_given_and_never_heard_of_is_queued_again(
-        self, store: PostgresCheckpointer
-    ) -> None:
+    def test_a_job_lost_on_its_way_to_a_worker_is_queued_again(self, store: PostgresCheckpointer) -> None:
         number = store._server.rows("SELECT id FROM procrastinate_jobs")[0][0]
         store.jobs().give_back(1, {number})
         assert [job.state for job in jobs(store)] == ["running"]
@@ -417,7 +419,7 @@ class TestOrphans:
         lease = store.new_lease(store.now())
         store.jobs().register(1, lease, [HandedGraph("other", "0" * DIGEST)], 4, stopping=False)
 
-    def test_what_waits_for_a_decision_tells_that_nobody_could_go_on_with_it(
+    def test_a_waiting_thread_says_that_no_worker_has_its_graph(
         self, runner: GraphRunner, store: PostgresCheckpointer
     ) -> None:
         runner.invoke({}, thread_id="mine")  # left to nobody
@@ -430,7 +432,7 @@ class TestOrphans:
         store.jobs().register(2, lease, has, 4, stopping=False)
         assert not any(row.orphan for row in store.waiting(10))
 
-    def test_all_that_is_to_be_done_is_counted_though_some_of_it_is_listed(
+    def test_all_jobs_are_counted_even_if_few_are_listed(
         self, runner: GraphRunner, store: PostgresCheckpointer
     ) -> None:
         answer(runner)
@@ -445,7 +447,7 @@ class TestOrphans:
         ]
         assert [worker.graphs[0].name for worker in work.workers] == ["other"]
 
-    def test_documents_tell_the_job_of_a_thread(
+    def test_documents_have_the_job_of_a_thread(
         self,
         runner: GraphRunner,
         postgres_url: str,

@@ -213,7 +213,7 @@ class TestGatesThatNameLogins:
         waits = runner.open("g").cursor.pending[0]
         return runner.answer("g", waits.id, "yes", step=waits.step, actor=actor)
 
-    def test_a_member_of_a_named_group_answers_under_any_name_and_both_are_told(
+    def test_a_member_of_a_named_group_answers_under_any_name_and_both_names_are_recorded(
         self, postgres: Postgres, schema: str
     ) -> None:
         self.asked(postgres, schema)[1].close()
@@ -279,7 +279,7 @@ class TestGatesThatNameLogins:
                 assert refused(db, answered(row, asked.request_id, schema=f"{schema}."))
 
     @pytest.mark.parametrize("terms", [{"on_timeout": "yes"}, {}], ids=["answers", "fails"])
-    def test_nobody_says_that_a_deadline_has_passed_that_is_to_come(
+    def test_a_deadline_answer_before_the_deadline_is_refused(
         self, postgres: Postgres, schema: str, terms: dict[str, Any]
     ) -> None:
         runner, store = self.asked(postgres, schema, deadline=3600, **terms)

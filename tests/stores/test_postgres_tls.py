@@ -83,7 +83,7 @@ def test_threads_and_news_go_over_an_encrypted_connection(tls: Encrypted) -> Non
 
 
 @pytest.mark.parametrize("root", ["other", "none"])
-def test_a_server_that_shows_another_certificate_is_refused_in_words(tls: Encrypted, root: str) -> None:
+def test_a_database_server_with_another_certificate_is_refused(tls: Encrypted, root: str) -> None:
     where = tls.url(root=tls.others if root == "other" else Path("/no/such.crt"))
     for refused in (lambda: PostgresCheckpointer(where), lambda: PostgresCheckpointer(where, create=False)):
         with pytest.raises(StoreUnusable, match="can't be trusted") as caught:
@@ -94,12 +94,12 @@ def test_a_server_that_shows_another_certificate_is_refused_in_words(tls: Encryp
     assert ("can't be trusted" in finding.value, finding.ok) == (True, False)
 
 
-def test_a_certificate_of_another_name_is_refused_in_words(tls: Encrypted) -> None:
+def test_a_certificate_of_another_host_name_is_refused(tls: Encrypted) -> None:
     with pytest.raises(StoreUnusable, match=r"can't be trusted.*localhost"):
         PostgresCheckpointer(tls.url("localhost"))
 
 
-def test_a_server_without_tls_is_not_spoken_to_where_the_url_wants_it(tls: Encrypted) -> None:
+def test_a_database_server_without_tls_is_refused_if_the_url_requires_tls(tls: Encrypted) -> None:
     tls.server.encrypt(None, None)
     try:
         with pytest.raises(StoreUnusable, match="does not support SSL"):

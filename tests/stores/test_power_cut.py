@@ -60,7 +60,7 @@ def test_a_decision_that_was_acknowledged_is_on_the_disk_and_the_store_is_whole_
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
-def test_with_steps_every_step_that_was_told_is_on_the_disk(tmp_path: Path, kind: str) -> None:
+def test_with_durability_steps_every_reported_step_is_on_disk(tmp_path: Path, kind: str) -> None:
     heads = [
         (moment, head)
         for moment, _, _, head in cut_at_each_moment(tmp_path, kind, "steps")
@@ -71,7 +71,7 @@ def test_with_steps_every_step_that_was_told_is_on_the_disk(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
-def test_with_none_nothing_waits_for_the_disk(tmp_path: Path, kind: str) -> None:
+def test_with_durability_none_nothing_waits_for_the_disk(tmp_path: Path, kind: str) -> None:
     root = tmp_path / "disk"
     root.mkdir()
     place = f"files:{root}/runs" if kind == "files" else str(root / "runs.db")

@@ -115,7 +115,7 @@ except HitlError as error:
 """
 
 
-def test_of_two_processes_on_one_version_one_wins(shared: Checkpointer, url: str) -> None:
+def test_one_of_two_processes_on_the_same_version_wins(shared: Checkpointer, url: str) -> None:
     Writer(shared).step()
     with process(RACING, url, "a") as a, process(RACING, url, "b") as b:
         assert (read_line(a), read_line(b)) == ("ready", "ready")

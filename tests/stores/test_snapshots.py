@@ -150,7 +150,7 @@ def test_what_shrinks_in_one_half_alone_comes_back(order: int) -> None:
     assert read(parts_of([state])) == state
 
 
-def test_what_is_no_snapshot_of_ours_is_kept_as_it_is() -> None:
+def test_foreign_bytes_are_kept_unchanged() -> None:
     part = snapshots.part_of(b"\x00state", [])
     assert snapshots.whole([part]) == b"\x00state"
     assert read([part, snapshots.part_of(packed({"a": [1]}), [part])]) == {"a": [1]}

@@ -79,7 +79,7 @@ class TestFile:
             Writer(store).step()
         assert [file.name for file in tmp_path.iterdir()] == [name]
 
-    def test_stands_where_it_was_after_opening_again(self, path: Path) -> None:
+    def test_the_file_is_unchanged_after_reopening(self, path: Path) -> None:
         with closing(SQLiteCheckpointer(path)) as store:
             commit = Writer(store).step({"plan": {"go": True}}, ledger=(), snapshot=b"s")
         with closing(SQLiteCheckpointer(path)) as store:

@@ -181,7 +181,7 @@ class TestThere:
 
 
 class TestPrivate:
-    def test_values_and_what_tells_them_stay_behind(self, store: Checkpointer) -> None:
+    def test_private_values_and_their_hashes_are_left_out(self, store: Checkpointer) -> None:
         run(store)
         store_text = b"".join(export_thread(store, "t", private=True))
         text = b"".join(export_thread(store, "t"))

@@ -130,7 +130,7 @@ class TestThere:
         assert runner.verify("new", strict=True).ok
         assert store.cursor("t").pending  # type: ignore[union-attr]
 
-    def test_alone_it_leaves_them_behind_and_says_what_is_missing(
+    def test_an_export_alone_leaves_out_subgraph_threads_and_says_so(
         self, store: Checkpointer, other: Checkpointer
     ) -> None:
         booked(store)

@@ -65,7 +65,7 @@ def guided() -> GraphRunner:
     )
 
 
-def test_run_node_attempt_and_calls_stand_below_each_other() -> None:
+def test_spans_of_run_node_attempt_and_calls_are_nested() -> None:
     memory, runner = Memory(), guided()
     runner.invoke(thread_id="t", on_event=Spans(runner, memory.provider))
     spans = memory.spans()
@@ -102,7 +102,7 @@ def test_the_wait_for_a_person_and_all_runs_are_of_one_trace_below_the_threads_s
     assert len({span.context.trace_id for span in spans.values() if span.context}) == 1
 
 
-def test_nothing_that_was_said_leaves_the_process() -> None:
+def test_spans_have_no_prompts_replies_or_values() -> None:
     memory, runner = Memory(), guided()
     runner.invoke(thread_id="t", on_event=Spans(runner, memory.provider))
     assert "secret" not in "".join(span.to_json() for span in memory.exporter.get_finished_spans())
@@ -187,7 +187,7 @@ def test_commands_send_spans_to_the_collector_of_the_settings(tmp_path: Path, re
 
 
 @pytest.mark.integration
-def test_a_collector_that_is_away_is_told_at_the_end(tmp_path: Path) -> None:
+def test_an_unreachable_collector_is_reported_at_the_end(tmp_path: Path) -> None:
     ran = hitl_tui(
         tmp_path, "http://127.0.0.1:9", "run", "counter", "--thread", "t", "--headless", "--input", "limit=2"
     )

@@ -112,7 +112,7 @@ def look(watch: Watch) -> list[Notice]:
 
 
 class TestWhatIsTold:
-    def test_that_something_waits_once(self, ann: Person) -> None:
+    def test_a_new_request_is_reported_once(self, ann: Person) -> None:
         watch = ann.watch()
         assert look(watch) == []
         publishing(ann.store).invoke(thread_id="press-q3")
@@ -121,7 +121,7 @@ class TestWhatIsTold:
         assert ann.notifier.texts == ["press-q3 waits: Publish it?"]
         assert ann.counts == [0, 1]
 
-    def test_again_once_it_was_handed_over_to_the_person(self, ann: Person) -> None:
+    def test_a_request_handed_over_to_the_person_is_reported_again(self, ann: Person) -> None:
         runner = publishing(ann.store)
         request = runner.invoke(thread_id="t").pending[0]
         watch = ann.watch()
@@ -132,7 +132,7 @@ class TestWhatIsTold:
         assert [notice.happening for notice in look(watch)] == ["waits"]
         assert look(watch) == []
 
-    def test_what_begins_to_wait_together_rings_once(self, ann: Person) -> None:
+    def test_requests_that_arrive_together_ring_once(self, ann: Person) -> None:
         written: list[str] = []
         now = [100.0]
         watch = ann.watch(TerminalNotice(["bell", "osc9"], written.append, lambda: now[0]))
@@ -147,14 +147,16 @@ class TestWhatIsTold:
         look(watch)
         assert written[-1].count("\a") == 1
 
-    def test_not_again_after_a_restart_and_not_by_another(self, ann: Person) -> None:
+    def test_a_notice_is_not_repeated_after_a_restart_or_by_another_process(self, ann: Person) -> None:
         publishing(ann.store).invoke(thread_id="t")
         one, other = ann.watch(), ann.watch()
         assert len(look(one)) == 1
         assert look(other) == look(ann.watch()) == []
         assert len(ann.notifier.texts) == 1
 
-    def test_in_another_way_and_to_another_person_all_the_same(self, ann: Person, tmp_path: Path) -> None:
+    def test_another_notifier_and_another_person_get_the_notice_too(
+        self, ann: Person, tmp_path: Path
+    ) -> None:
         publishing(ann.store).invoke(thread_id="t")
         look(ann.watch())
         written: list[str] = []
@@ -170,7 +172,7 @@ class TestWhatIsTold:
         look(ann.watch())
         assert ann.notifier.texts == ["hers waits: high risk, Publish it?"]
 
-    def test_by_login_what_a_question_names_logins_for(
+    def test_requests_for_logins_are_reported_to_their_logins(
         self, tmp_path: Path, postgres: Postgres, postgres_url: str
     ) -> None:
         for login in ("rita", "olga"):
@@ -197,7 +199,7 @@ class TestWhatIsTold:
             "olga": ["hers waits: Publish it?"],
         }
 
-    def test_where_a_login_has_voted_it_is_not_asked_again_under_another_name(self) -> None:
+    def test_a_login_that_has_voted_is_not_notified_under_another_name(self) -> None:
         vote = Vote("bob", "approve", 1, login="rita")
         request = Request(
             "r", "approve", "a", "after", 1, "ok?", logins=("editors",), votes=(vote,), quorum=2
@@ -208,7 +210,7 @@ class TestWhatIsTold:
         assert asked([waits], Who("bob", ("olga", "editors"))) == []
         assert asked([waits], Who("ann")) == []
 
-    def test_at_once_where_the_store_says_that_somebody_wrote(self, ann: Person, postgres_url: str) -> None:
+    def test_a_store_that_reports_writes_notifies_at_once(self, ann: Person, postgres_url: str) -> None:
         with closing(open_store(postgres_url)) as ann.store, closing(open_store(postgres_url)) as other:
             is_sent = threading.Event()
             ann.notifier.send = lambda text, document: is_sent.set()  # type: ignore[method-assign]
@@ -224,7 +226,7 @@ class TestWhatIsTold:
                 running.join(60)
             assert not running.is_alive()
 
-    def test_that_a_deadline_is_near(self, ann: Person) -> None:
+    def test_a_near_deadline_is_reported(self, ann: Person) -> None:
         publishing(ann.store, deadline=1800, on_timeout="approve").invoke(thread_id="soon")
         publishing(ann.store, deadline=180_000, on_timeout="approve").invoke(thread_id="later")
         watch = ann.watch()
@@ -238,7 +240,7 @@ class TestWhatIsTold:
         assert look(watch) == []
         assert watch._again is not None
 
-    def test_how_what_one_decided_ended(self, ann: Person) -> None:
+    def test_the_end_of_a_thread_you_decided_in_is_reported(self, ann: Person) -> None:
         runner = publishing(ann.store)
         watch = ann.watch()
         for thread in ("mine", "theirs"):
@@ -273,14 +275,14 @@ class TestWhatIsTold:
         runner.fork("t", runner.open("t").cursor.head, "t-b")
         assert look(watch) == []
 
-    def test_what_ended_while_nobody_watched(self, ann: Person) -> None:
+    def test_a_thread_that_ended_while_nobody_watched_is_reported(self, ann: Person) -> None:
         runner = publishing(ann.store)
         runner.invoke(thread_id="t")
         look(ann.watch())
         answer(runner, "t", "ann")
         assert [notice.happening for notice in look(ann.watch())] == ["ended"]
 
-    def test_what_is_there_when_a_screen_opens_is_seen_and_what_one_looks_at(self, ann: Person) -> None:
+    def test_requests_on_screen_count_as_seen(self, ann: Person) -> None:
         runner = publishing(ann.store)
         runner.invoke(thread_id="old")
         watch = ann.watch(quiet=True, sees=lambda notice: notice.thread == "open")
@@ -327,7 +329,7 @@ class TestTerminal:
             assert "\u202e" not in payload
             assert len(payload) <= 220
 
-    def test_only_the_ways_that_were_chosen(self) -> None:
+    def test_only_the_configured_signals_are_sent(self) -> None:
         assert terminal_bytes(["osc9"], "x") == "\x1b]9;hitl-tui: x\x1b\\"
         assert terminal_bytes([], "x") == ""
 
@@ -361,7 +363,7 @@ class TestCommand:
             ([sys.executable, "-c", "raise SystemExit(3)"], "exit code 3"),
         ],
     )
-    def test_its_failure_is_told_once(self, ann: Person, command: list[str], why: str) -> None:
+    def test_a_failing_command_is_reported_once(self, ann: Person, command: list[str], why: str) -> None:
         runner = publishing(ann.store)
         watch = ann.watch(CommandHook(command), ann.notifier)
         for thread in ("a", "b"):
@@ -371,7 +373,7 @@ class TestCommand:
         assert why in ann.failures[0].message
         assert len(ann.notifier.texts) == 2
 
-    def test_one_that_takes_too_long_is_ended(self) -> None:
+    def test_a_command_that_takes_too_long_is_killed(self) -> None:
         with pytest.raises(NotificationFailed, match=r"longer than 0\.2 s"):
             CommandHook([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2).send("x", b"{}")
 
@@ -411,7 +413,9 @@ class TestServices:
         assert ann.failures == []
 
     @pytest.mark.slow
-    def test_no_secret_is_told_of_one_that_fails(self, ann: Person, receiver: tuple[str, list[Any]]) -> None:
+    def test_the_error_of_a_failed_service_has_no_secret(
+        self, ann: Person, receiver: tuple[str, list[Any]]
+    ) -> None:
         url, _ = receiver
         publishing(ann.store).invoke(thread_id="t")
         look(ann.watch(Services([f"{url}/refuse"])))

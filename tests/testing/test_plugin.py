@@ -39,7 +39,7 @@ def test_a_tool_may_fail(hitl_script):
     assert "Error: down" in str(bot.turns)
 
 
-def test_what_nobody_asks_for_fails(hitl_script):
+def test_an_unused_reply_fails_the_test(hitl_script):
     hitl_script({"bot": ["one", "two"]})
     assert agent().chat("go") == "one"
 

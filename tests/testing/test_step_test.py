@@ -168,7 +168,7 @@ def test_tests_pass_as_made_and_fail_when_the_node_is_changed(recorded: Recorded
     ids=["nothing", "the route", "it asks once more", "it asks less", "a default", "a channel's reducer"],
 )
 @pytest.mark.slow
-def test_what_is_changed_fails_the_steps_that_it_changes(
+def test_a_changed_node_fails_the_tests_of_its_steps(
     recorded: Recorded, old: str, new: str, fails: tuple[str, ...]
 ) -> None:
     for place in ("t@2", "t@3"):
@@ -176,7 +176,7 @@ def test_what_is_changed_fails_the_steps_that_it_changes(
 
 
 @pytest.mark.slow
-def test_it_reads_well(recorded: Recorded) -> None:
+def test_the_written_test_is_readable(recorded: Recorded) -> None:
     text = recorded.write("t@2")
     assert text.splitlines()[0] == '"""Node \'work\' in t@2, as hitl-tui recorded it."""'
     assert "def test_work_in_step_2():" in text
@@ -204,7 +204,7 @@ def test_a_failed_node_is_expected_to_fail(recorded: Recorded) -> None:
         ("t@9", "has no step 9"),
     ],
 )
-def test_where_there_is_nothing_to_test_it_says_why(recorded: Recorded, place: str, words: str) -> None:
+def test_a_step_without_anything_to_test_says_why(recorded: Recorded, place: str, words: str) -> None:
     assert words in recorded.app.expect(2, "test", place).err
 
 

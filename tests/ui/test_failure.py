@@ -78,7 +78,7 @@ def calls_outside() -> Any:
 
 @pytest.mark.parametrize("key", ["s", "c"])
 @pytest.mark.slow
-async def test_what_reaches_outside_is_tried_again_only_once_that_was_told(key: str) -> None:
+async def test_a_node_with_side_effects_is_retried_only_after_a_warning(key: str) -> None:
     async with live(calls_outside(), inputs={}, ready="pay is next") as it:
         await it.press("c")
         await it.shows("pay failed", "runs pay · side effects: pay brings in the bank")

@@ -203,7 +203,7 @@ def test_where_nothing_asked_nothing_runs_again() -> None:
     assert repeats_of_answer(graph.saved, Cursor("t"), GraphInfo("g", (), (), (), ())) is None
 
 
-def test_an_answer_to_another_checkpoint_is_refused() -> None:
+def test_an_empty_or_unknown_answer_is_refused() -> None:
     graph = opened("two_reviews")
     with pytest.raises(UsageError, match="nothing was answered"):
         resume({}, graph.asked)

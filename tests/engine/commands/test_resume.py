@@ -300,7 +300,7 @@ def test_a_lost_lease_is_noticed_at_the_refused_commit(
     assert "could not be renewed" not in caplog.text
 
 
-def test_interrupt_options_name_the_nodes_to_stop_at(store: Checkpointer) -> None:
+def test_a_stops_object_gives_the_reason_to_stop_at_a_node(store: Checkpointer) -> None:
     asked: list[tuple[str, bool]] = []
 
     class Stops:

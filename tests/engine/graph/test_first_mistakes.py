@@ -196,7 +196,7 @@ def test_an_option_of_the_wrong_type_says_what_to_write(options: dict[str, Any],
 
 
 @pytest.mark.parametrize("asked", [waits, lambda: True], ids=["async", "without an argument"])
-def test_a_condition_that_could_never_hold_is_refused(asked: Any) -> None:
+def test_a_condition_that_can_not_be_called_with_the_state_is_refused(asked: Any) -> None:
     with pytest.raises(GraphInvalid, match=r"the condition .* (is async|can't be called with)"):
         custom_condition(asked)
 

@@ -84,7 +84,7 @@ async def test_a_megabyte_is_no_login(tmp_path: Path) -> None:
         assert await is_served(desk)
 
 
-async def test_who_does_not_ask_in_time_is_cut_off(tmp_path: Path) -> None:
+async def test_a_connection_without_a_request_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path, patience=0.2) as desk:
         host = f"Host: 127.0.0.1:{desk.server.port}\r\nOrigin: {desk.url}\r\n"
         post = f"POST /login HTTP/1.1\r\n{host}Content-Type: application/x-www-form-urlencoded\r\n"
@@ -108,7 +108,7 @@ async def test_a_session_may_be_quiet_for_longer(tmp_path: Path) -> None:
             await painted(socket, b"awake")
 
 
-async def test_there_are_so_many_connections_from_one_address(
+async def test_connections_from_one_address_are_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MOST_PER_ADDRESS", 5)
@@ -133,7 +133,7 @@ async def test_there_are_so_many_connections_from_one_address(
         "/download/../../etc/passwd",
     ],
 )
-async def test_a_path_leads_out_of_nowhere(path: str, tmp_path: Path) -> None:
+async def test_a_path_can_not_leave_the_static_files(path: str, tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{desk.server.port}\r\nConnection: close\r\n\r\n"
         answer = await raw(desk, head.encode())
@@ -145,7 +145,7 @@ async def test_a_path_leads_out_of_nowhere(path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["/thread/a%0d%0aSet-Cookie:%20x=1", "/?to=%0d%0aX-Evil:1", "/request/a%0d%0aX-Evil:%201"]
 )
-async def test_no_header_comes_of_a_path(path: str, tmp_path: Path) -> None:
+async def test_a_path_can_not_inject_a_header(path: str, tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{desk.server.port}\r\nConnection: close\r\n\r\n"
         answer = (await raw(desk, head.encode())).partition(b"\r\n\r\n")[0].lower()
@@ -222,7 +222,7 @@ def test_logins_run_out_and_do_not_fill_the_memory() -> None:
      '["resize", {"width": "x"}]', "[" * 100_000, '["resize", {"width": 1e400, "height": 1}]'],
     ids=range(11),
 )  # fmt: skip
-async def test_what_makes_no_sense_ends_the_session_and_nothing_else(text: str, tmp_path: Path) -> None:
+async def test_an_invalid_message_ends_only_its_session(text: str, tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         async with client.ws_connect("/session") as socket:
@@ -249,7 +249,7 @@ async def test_more_than_a_page_ever_sends_ends_the_session(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_who_reads_nothing_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_client_that_reads_nothing_blocks_nobody(tmp_path: Path) -> None:
     """What is painted waits in the app's pipe, not in the server's memory."""
     async with serving(tmp_path) as desk:
         client = await desk.as_person()

@@ -27,7 +27,7 @@ def test_an_address_has_one_origin_however_it_is_written(url: str, origin: str) 
     "url",
     ["review.example.org", "ftp://a", "https://", "http://a:99999", "http://[::1", "null", "http://u:p@a"],
 )
-def test_what_names_no_server_is_refused(url: str) -> None:
+def test_an_address_without_a_web_server_is_refused(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  (urlsplit's own, too)
         origin_of(url)
 

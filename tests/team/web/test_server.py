@@ -156,7 +156,7 @@ async def test_one_person_leaves_sessions_to_the_others(tmp_path: Path) -> None:
             await each.close()
 
 
-async def test_nobody_else_than_our_pages_is_heard(tmp_path: Path) -> None:
+async def test_requests_from_other_sites_pages_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         for origin in ("https://evil.example", "null", f"http://127.0.0.1:{desk.server.port + 1}", ""):
@@ -174,7 +174,7 @@ async def test_nobody_else_than_our_pages_is_heard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1:1", "localhost", "127.0.0.1.evil.example:{port}"]
 )
-async def test_under_another_name_there_is_nothing(host: str, tmp_path: Path) -> None:
+async def test_requests_with_another_host_name_are_refused(host: str, tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         name = host.format(port=desk.server.port)
@@ -203,9 +203,7 @@ async def test_a_session_gets_its_person_its_thread_and_its_size_and_ends_with_i
         await until_gone(greeting[3])
 
 
-async def test_a_page_that_is_heard_of_no_more_ends_its_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unresponsive_page_ends_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "_HEARTBEAT", 0.2)
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
@@ -224,7 +222,7 @@ async def test_a_page_that_is_heard_of_no_more_ends_its_session(
         ("/session/request/0553166a3c95", ["0553166a3c95"]),
     ],
 )
-async def test_what_a_link_names_stays_a_name(path: str, opens: list[str], tmp_path: Path) -> None:
+async def test_a_link_can_not_inject_options(path: str, opens: list[str], tmp_path: Path) -> None:
     from yarl import URL
 
     async with serving(tmp_path) as desk:
@@ -238,7 +236,7 @@ async def test_what_a_link_names_stays_a_name(path: str, opens: list[str], tmp_p
 @pytest.mark.parametrize(
     "path", ["/thread/%00", "/thread/" + "a" * 201, "/request/--x%20y", "/thread/a/b", "/x"]
 )
-async def test_what_can_be_no_name_is_no_page(path: str, tmp_path: Path) -> None:
+async def test_an_invalid_link_is_not_found(path: str, tmp_path: Path) -> None:
     from yarl import URL
 
     async with serving(tmp_path) as desk:
@@ -247,7 +245,9 @@ async def test_what_can_be_no_name_is_no_page(path: str, tmp_path: Path) -> None
             assert answer.status == 404
 
 
-async def test_a_program_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_that_does_not_exit_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(web_session, "_GRACE", 0.05)
     monkeypatch.setattr(web_session, "_HURRY", 0.05)
     async with serving(tmp_path) as desk:
@@ -267,7 +267,7 @@ async def test_what_a_program_says_at_its_end_is_shown_and_harmless(tmp_path: Pa
 
 
 @pytest.mark.slow
-async def test_there_are_so_many_sessions_and_no_more(tmp_path: Path) -> None:
+async def test_sessions_are_limited(tmp_path: Path) -> None:
     async with serving(tmp_path, sessions=2) as desk:
         client = await desk.as_person()
         first, _ = await opened(client)
@@ -281,7 +281,7 @@ async def test_there_are_so_many_sessions_and_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_token_that_is_taken_back_ends_logins_and_sessions(
+async def test_removing_a_token_ends_logins_and_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_server, "_CHECK_LOGIN_EVERY", 0.02)
@@ -308,7 +308,7 @@ async def test_the_cookie_of_an_ended_login_opens_nothing(tmp_path: Path) -> Non
                 await thief.ws_connect("/session")
 
 
-async def test_a_proxy_says_who_asks_and_nobody_else_does(tmp_path: Path) -> None:
+async def test_only_the_trusted_proxy_names_the_user(tmp_path: Path) -> None:
     proxy = Proxy(frozenset({"127.0.0.1"}), "X-Forwarded-User")
     async with serving(tmp_path, proxy=proxy) as desk:
         client = desk.client()
@@ -375,7 +375,7 @@ async def test_a_link_of_another_site_finds_the_login(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_end_of_the_server_ends_every_process(tmp_path: Path) -> None:
+async def test_stopping_the_web_server_ends_every_process(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = await desk.as_person()
         sessions = [await opened(client) for _ in range(3)]

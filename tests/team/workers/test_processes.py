@@ -45,7 +45,7 @@ def clean(app: App, url: str, thread: str, graph: str) -> None:
     assert done.code == 0, done.out
 
 
-def test_a_worker_advances_a_thread_to_its_question_and_on_behind_the_answer(
+def test_a_worker_runs_a_thread_to_its_question_and_on_after_the_answer(
     app: App, url: str, tmp_path: Path
 ) -> None:
     graph = write_flow(tmp_path, "flow")
@@ -75,9 +75,7 @@ def test_a_worker_stops_before_a_first_node_that_is_guarded(app: App, url: str, 
     clean(app, url, "t", str(graph))
 
 
-def test_a_decision_that_is_made_while_no_worker_is_there_waits_for_one(
-    app: App, url: str, tmp_path: Path
-) -> None:
+def test_a_decision_without_a_worker_waits_for_one(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow")
     detach(app, url, graph, "t")
     with worker(url, graph) as first:
@@ -90,9 +88,7 @@ def test_a_decision_that_is_made_while_no_worker_is_there_waits_for_one(
     clean(app, url, "t", graph)
 
 
-def test_the_thread_of_a_worker_that_is_killed_goes_on_with_another(
-    app: App, url: str, tmp_path: Path
-) -> None:
+def test_another_worker_continues_the_thread_of_a_killed_one(app: App, url: str, tmp_path: Path) -> None:
     body = "os.path.exists(HERE / 'again') or ((HERE / 'again').touch(), time.sleep(600))"
     graph = write_flow(tmp_path, "flow", body)
     detach(app, url, graph, "t")
@@ -130,7 +126,7 @@ def test_a_worker_that_is_stopped_finishes_its_node_and_leaves_the_rest(
     clean(app, url, "t", graph)
 
 
-def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(
+def test_a_node_that_outlasts_the_grace_is_cancelled_and_run_elsewhere(
     app: App, url: str, tmp_path: Path
 ) -> None:
     graph = write_flow(tmp_path, "flow", ONCE)
@@ -143,7 +139,7 @@ def test_a_node_that_outlasts_the_grace_is_given_up_and_run_elsewhere(
     clean(app, url, "t", graph)
 
 
-def test_a_second_ctrl_c_gives_up_at_once_what_runs(app: App, url: str, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_stops_running_nodes_at_once(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow", ONCE)
     detach(app, url, graph, "t")
     with worker(url, graph, options=("--grace", "3600")) as first:
@@ -198,9 +194,7 @@ def test_a_deadline_acts_though_nobody_looks(app: App, url: str, tmp_path: Path)
     clean(app, url, "t", graph)
 
 
-def test_a_thread_begins_at_its_time_and_the_more_urgent_one_first(
-    app: App, url: str, tmp_path: Path
-) -> None:
+def test_scheduled_threads_start_on_time_and_urgent_ones_first(app: App, url: str, tmp_path: Path) -> None:
     graph = write_flow(tmp_path, "flow")
     detach(app, url, graph, "later", "--in", "1h")
     detach(app, url, graph, "low", "--priority", "-5")

@@ -35,11 +35,11 @@ def request(**facts: Any) -> Request:
         (Cursor("t", 5, status="cancelled"), "nothing"),
     ],
 )
-def test_what_is_done_with_a_thread(cursor: Cursor, what: str) -> None:
+def test_what_a_worker_does_with_a_thread(cursor: Cursor, what: str) -> None:
     assert task_for(cursor, 5, NOW) == what
 
 
-def test_a_job_waits_longer_each_time_it_is_put_off_and_a_minute_at_most() -> None:
+def test_the_wait_before_a_postponed_job_doubles_up_to_a_minute() -> None:
     assert [wait_before(tries) for tries in (0, 1, 2, 6, 5_000)] == [1, 2, 4, 60, 60]
 
 
@@ -61,11 +61,11 @@ def job(**facts: Any) -> WorkerJob:
         ),
     ],
 )
-def test_where_a_job_stands_in_words(worker_job: WorkerJob, words: str) -> None:
+def test_the_state_of_a_job_in_words(worker_job: WorkerJob, words: str) -> None:
     assert job_words(worker_job, NOW) == words
 
 
-def test_no_name_in_the_tables_can_steer_a_terminal() -> None:
+def test_names_in_the_tables_have_no_control_characters() -> None:
     graphs = (HandedGraph("flow\x1b]0;x\x07", "0123456789ab"),)
     worker = WorkerInfo(3, "ann\x1b[1m", "box", 4711, "walt", 4, graphs, NOW, NOW)
     running = job(state="running", worker=3)
