@@ -65,7 +65,7 @@ def opened(runner: GraphRunner) -> AbstractAsyncContextManager[Screen]:
 
 
 @pytest.mark.slow
-async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer) -> None:
+async def test_the_turns_of_an_agent_are_shown_beside_the_state(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("c")
         await it.shows("reached the end")
@@ -79,7 +79,7 @@ async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer)
 
 
 @pytest.mark.slow
-async def test_forgetting_is_asked_about_and_logged(store: Checkpointer) -> None:
+async def test_forgetting_needs_a_confirmation_and_is_logged(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
         await it.shows("step 1")
@@ -108,7 +108,7 @@ async def test_turns_in_a_channel_are_state_and_are_not_forgotten_here(store: Ch
 
 
 @pytest.mark.slow
-async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_compared(
+async def test_a_step_is_re_run_with_other_instructions_in_a_fork_and_compared(
     store: Checkpointer,
 ) -> None:
     async with opened(graph(store)) as it:
@@ -135,7 +135,7 @@ async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_comp
 
 
 @pytest.mark.slow
-async def test_a_step_is_made_again_by_another_model(
+async def test_a_step_is_re_run_with_another_model(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ScriptedModel.__init__.__kwdefaults__, "pace", 0.0)
@@ -157,7 +157,7 @@ async def test_a_step_is_made_again_by_another_model(
 
 
 @pytest.mark.slow
-async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer) -> None:
+async def test_changed_instructions_apply_from_the_next_step(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
         await it.shows("step 1")
@@ -200,7 +200,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
 
 
 @pytest.mark.slow
-async def test_what_can_not_be_is_said_before_anything_runs(
+async def test_an_impossible_change_is_reported_before_anything_runs(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -220,7 +220,7 @@ async def test_what_can_not_be_is_said_before_anything_runs(
 
 
 @pytest.mark.slow
-async def test_a_missing_key_is_told_and_may_be_ignored(
+async def test_a_missing_key_is_reported_and_can_be_ignored(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -237,7 +237,7 @@ async def test_a_missing_key_is_told_and_may_be_ignored(
 
 
 @pytest.mark.slow
-async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
+async def test_hostile_turns_are_escaped(store: Checkpointer) -> None:
     async with opened(graph(store, lambda messages: f"{LINE} end")) as it:
         await it.press("s")
         await it.shows("step 1")
@@ -280,7 +280,7 @@ def looks_once(messages: Any) -> Any:
 
 
 @pytest.mark.slow
-async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Checkpointer) -> None:
+async def test_a_tool_call_is_shown_with_its_arguments_and_result(store: Checkpointer) -> None:
     async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("s")
         await it.shows('tool look {"day": "monday"} ->', "“noon")
@@ -289,7 +289,7 @@ async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Che
 
 
 @pytest.mark.slow
-async def test_going_back_to_a_step_tells_which_tools_it_called(store: Checkpointer) -> None:
+async def test_a_past_step_shows_which_tools_it_called(store: Checkpointer) -> None:
     async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("c")
         await it.shows("reached the end", "What step 2 changed")

@@ -92,7 +92,7 @@ async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
 
 
 @pytest.mark.slow
-async def test_what_is_missing_is_told_at_its_field_and_nothing_is_sent():
+async def test_a_missing_value_is_reported_at_its_field_and_nothing_is_sent():
     async with desk(asking({"schema": SCHEMA}), size=(80, 24)) as it:
         await opened(it, "* must be given")
         await it.press("escape", "enter")
@@ -165,7 +165,7 @@ async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
 
 
 @pytest.mark.slow
-async def test_a_payload_too_large_to_edit_on_screen_is_left_to_ones_own_editor_and_sent_whole():
+async def test_a_payload_too_large_for_the_screen_is_edited_in_an_external_editor():
     text = "word " * 20_000
     async with desk(asking({"kind": "edit", "payload": text, "title": "All right so?"})) as it:
         await opened(it, "All right so?")
@@ -246,7 +246,7 @@ async def test_several_questions_are_moved_between_and_each_is_answered_by_itsel
 
 
 @pytest.mark.slow
-async def test_what_was_typed_about_a_question_is_there_again_when_one_comes_back_to_it():
+async def test_what_was_typed_at_a_request_is_restored_on_return():
     questions = [{"title": "first?"}, {"title": "second?", "schema": SCHEMA}]
     async with desk(asking(*questions)) as it:
         await opened(it, "first?")
@@ -262,7 +262,7 @@ async def test_what_was_typed_about_a_question_is_there_again_when_one_comes_bac
 
 
 @pytest.mark.slow
-async def test_moving_on_to_another_question_sends_what_is_decided():
+async def test_moving_to_another_request_sends_the_pending_decision():
     async with desk(asking({"title": "first?"}, {"title": "second?"})) as it:
         await opened(it, "first?")
         await it.press("tab", *"moss", "escape", "enter")
@@ -274,7 +274,7 @@ async def test_moving_on_to_another_question_sends_what_is_decided():
 
 
 @pytest.mark.slow
-async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes():
+async def test_reviewers_who_disagree_see_that_they_can_change_their_votes():
     from hitl_tui.engine.log.requests import Vote
 
     votes = (Vote("ann", "approve", 1), Vote("bob", "revise", 2))

@@ -19,7 +19,7 @@ from tests.ui.harness import Desk, desk, live
 
 
 @pytest.mark.slow
-async def test_b_in_the_graph_sets_and_takes_away_the_chosen_nodes_breakpoint():
+async def test_b_in_the_graph_toggles_the_breakpoint_of_the_selected_node():
     async with desk(at_end=False) as it:
         it.run.query_one(GraphPane).focus()
         await it.until(lambda: it.run.query_one(GraphPane).chosen == "worker")
@@ -74,7 +74,7 @@ async def test_a_breakpoint_is_checked_as_one_types_and_set_with_enter():
 
 
 @pytest.mark.slow
-async def test_each_kind_is_added_switched_off_and_taken_away_in_the_list():
+async def test_each_kind_of_breakpoint_is_added_disabled_and_removed_in_the_list():
     async with desk(at_end=False) as it:
         await listed(it)
         await it.press("end", "enter", *'after worker log "n={revision_n}"', "enter")
@@ -131,7 +131,7 @@ async def test_a_letter_some_time_after_the_key_of_the_list_takes_nothing_back()
 
 
 @pytest.mark.slow
-async def test_they_are_there_again_in_another_session():
+async def test_breakpoints_are_restored_in_another_session():
     async with desk(at_end=False) as it:
         await listed(it)
         await it.press("space", "escape")
@@ -152,7 +152,7 @@ async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
 
 
 @pytest.mark.slow
-async def test_in_ascii_the_glyphs_have_twins():
+async def test_breakpoint_glyphs_have_ascii_versions():
     async with desk(at_end=False, look=Look(ascii=True)) as it:
         await listed(it)
         await it.press("space", "down", "enter", "end", *' log "x"', "enter", "escape")
@@ -191,7 +191,7 @@ async def test_f11_steps_into_a_subgraph_and_shift_f11_out_of_it():
 
 
 @pytest.mark.slow
-async def test_f10_steps_over_a_subgraph_and_f5_goes_on_to_what_f9_has_set():
+async def test_f10_steps_over_a_subgraph_and_f5_continues_to_the_breakpoint_of_f9():
     async with live(nested(), inputs={}, ready="team is next") as it:
         await it.press("f10")
         await it.shows("last is next", "step 1")

@@ -58,7 +58,7 @@ def there(store: MemoryCheckpointer) -> Sequence[Presence]:
 
 
 @pytest.mark.slow
-async def test_a_key_claims_what_is_asked_and_gives_it_back() -> None:
+async def test_a_key_claims_and_releases_a_request() -> None:
     async with card(reviewed) as (it, store):
         await it.press("k")
         await it.shows("you have claimed it until")
@@ -70,7 +70,7 @@ async def test_a_key_claims_what_is_asked_and_gives_it_back() -> None:
 
 
 @pytest.mark.slow
-async def test_leaving_the_card_gives_the_claim_back_and_a_claim_that_lasts_stays() -> None:
+async def test_leaving_the_card_releases_a_claim_unless_it_is_lasting() -> None:
     async with card(reviewed) as (it, store):
         await it.press("k")
         await it.shows("you have claimed it until")
@@ -102,7 +102,7 @@ async def test_what_somebody_else_has_claimed_is_taken_over_after_asking_with_th
 
 
 @pytest.mark.slow
-async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_until_it_is_left() -> None:
+async def test_others_see_your_presence_while_the_card_is_open() -> None:
     async with card(reviewed, look_seconds=0.01) as (it, store):
         elsewhere = LocalHub(store, lambda info: reviewed(store))
         other = await elsewhere.open("t")
@@ -117,7 +117,7 @@ async def test_others_see_that_one_looks_once_the_card_was_open_for_a_while_unti
 
 
 @pytest.mark.slow
-async def test_where_nohup_keeps_the_app_without_a_terminal_nobody_looks_any_more() -> None:
+async def test_an_app_that_lost_its_terminal_shows_no_presence() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         async with card(reviewed, look_seconds=0.01) as (it, store):
@@ -129,7 +129,7 @@ async def test_where_nohup_keeps_the_app_without_a_terminal_nobody_looks_any_mor
 
 
 @pytest.mark.slow
-async def test_a_terminal_that_goes_without_its_signal_ends_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_terminal_that_closes_without_a_signal_ends_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hitl_tui.ui.app._HANG_UP_SECONDS", 0.01)
     monkeypatch.setattr("hitl_tui.ui.app.let_go_of_a_lost_terminal", lambda: None)
     async with card(reviewed) as (it, _):
@@ -140,7 +140,7 @@ async def test_a_terminal_that_goes_without_its_signal_ends_the_app(monkeypatch:
 
 
 @pytest.mark.slow
-async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
+async def test_a_short_look_at_the_card_is_not_shown_to_others() -> None:
     async with card(reviewed, look_seconds=60) as (it, store):
         await it.press("escape")
         await it.gone("Your decision")
@@ -148,7 +148,7 @@ async def test_a_glance_at_the_card_is_told_to_nobody() -> None:
 
 
 @pytest.mark.slow
-async def test_it_is_passed_on_with_a_note_and_the_card_says_so() -> None:
+async def test_a_request_is_handed_over_with_a_note_and_the_card_says_so() -> None:
     async with card(reviewed) as (it, store):
         await it.press("at")
         await it.shows("Hand over", "to (name)")
@@ -195,7 +195,7 @@ async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_noth
 
 
 @pytest.mark.slow
-async def test_what_is_allowed_is_listed_and_taken_back() -> None:
+async def test_allowed_calls_are_listed_and_revoked() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
         await it.shows("Allow in this thread")
@@ -224,7 +224,7 @@ async def test_what_is_allowed_is_listed_and_taken_back() -> None:
 
 
 @pytest.mark.slow
-async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> None:
+async def test_the_selected_one_of_several_calls_is_allowed() -> None:
     def both(store: MemoryCheckpointer) -> GraphRunner:
         calls = [{"name": name, "args": {"n": at}} for at, name in enumerate(("send", "drop"))]
         graph = StateGraph({"answer": Channel(None)}, name="both")
@@ -243,7 +243,7 @@ async def test_of_several_calls_the_one_that_is_decided_about_is_allowed() -> No
 
 
 @pytest.mark.slow
-async def test_where_no_call_is_asked_about_none_can_be_allowed() -> None:
+async def test_without_a_tool_call_nothing_can_be_allowed() -> None:
     async with card(reviewed) as (it, _):
         await it.press("plus")
         await it.shows("no single call waits, but: none")

@@ -66,7 +66,7 @@ SHOWN = (((200, 60), "", "1"), ((120, 40), "1", "D"), ((80, 24), "", "1"))
     ],
 )
 @pytest.mark.slow
-async def test_a_comment_has_its_number_beside_its_passage_and_stands_below_the_value(
+async def test_a_comment_is_numbered_at_its_passage_and_shown_below_the_value(
     size: tuple[int, int], no_color: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ):
     if no_color:

@@ -96,7 +96,7 @@ def count(state: Any, config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-async def test_of_two_threads_it_says_where_they_part_and_by_whom_and_goes_there():
+async def test_comparing_two_threads_jumps_to_their_first_difference():
     graph = StateGraph({"n": Channel(0), "other": Channel("")}).add_node("count", count)
     graph.add_edge(START, "count").add_conditional_edge(
         "count", lambda state: "on" if state["n"] % 100 < 5 else "end", {"on": "count", "end": END}

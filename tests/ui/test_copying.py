@@ -128,7 +128,7 @@ def test_what_the_mouse_selects_is_what_ctrl_c_copies_and_without_it_asks() -> N
         terminal.wait_for("quit anyway")
 
 
-def test_too_much_for_the_terminal_is_said_and_goes_to_the_machines_clipboard(
+def test_text_too_long_for_the_terminal_goes_to_the_systems_clipboard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call("update-state", "t", f"draft={'x' * 100_000}")

@@ -48,7 +48,7 @@ def some(store: Checkpointer, *more: str) -> GraphRunner:
     ],
 )
 @pytest.mark.slow
-async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]) -> None:
+async def test_a_deletion_lists_its_threads_first_and_enter_cancels(size: tuple[int, int]) -> None:
     store = MemoryCheckpointer()
     runner = counter(store)
     for name in ("t", "old"):
@@ -79,7 +79,7 @@ async def test_what_goes_is_named_first_and_enter_keeps_it(size: tuple[int, int]
 
 
 @pytest.mark.slow
-async def test_of_several_that_are_marked_what_is_open_and_what_waits_stay_and_say_why() -> None:
+async def test_open_and_waiting_threads_are_kept_and_say_why() -> None:
     store = MemoryCheckpointer()
     async with live(some(store, "a", "b", "c"), ready=" t ") as it:
         await it.press("t")
@@ -131,7 +131,7 @@ class Slow(MemoryCheckpointer):
 
 
 @pytest.mark.slow
-async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
+async def test_a_deletion_shows_its_progress_and_stops_after_the_current_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
@@ -154,7 +154,7 @@ async def test_a_deletion_says_how_far_it_is_and_stops_behind_the_batch_at_hand(
 
 
 @pytest.mark.slow
-async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
+async def test_a_stopped_deletion_marks_only_the_deleted_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
@@ -184,7 +184,7 @@ async def test_a_deletion_that_was_stopped_ticks_what_went_and_nothing_else(
 
 @pytest.mark.parametrize("leaves_by", ["ctrl+c", "ctrl+q"])
 @pytest.mark.slow
-async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
+async def test_quitting_during_a_deletion_asks_and_reports_what_was_deleted(
     monkeypatch: pytest.MonkeyPatch, leaves_by: str
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
@@ -211,7 +211,7 @@ async def test_whoever_quits_while_it_deletes_is_asked_and_told_what_went(
 
 
 @pytest.mark.slow
-async def test_a_deletion_goes_on_while_one_is_asked_whether_to_quit_and_stays(
+async def test_a_deletion_continues_while_the_quit_dialog_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.hub._DELETED_AT_ONCE", 1)
@@ -269,9 +269,7 @@ async def test_a_rule_prunes_after_a_look_at_the_list_and_what_fills_the_store_i
 
 
 @pytest.mark.slow
-async def test_the_rule_of_the_configuration_stands_in_the_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_dialog_shows_the_configured_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[retention]\nolder_than = '0s'\nkeep_last = 1\nkeep_decided = true\n")
     monkeypatch.setenv("HITL_TUI_CONFIG", str(file))

@@ -47,7 +47,7 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
     assert "read it" in call("log", "t").stdout
 
 
-def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> None:
+def test_a_late_reason_is_asked_again_with_its_text() -> None:
     started("webpage.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
@@ -67,7 +67,7 @@ def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> No
     assert [one["note"] for one in decisions() if one["decision"] == "declassify"] == ["read every word"]
 
 
-def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
+def test_a_private_value_is_revealed_after_a_confirmation_and_hidden_again() -> None:
     started("private.py")
     with Terminal([*APP, "resume", "t"]) as terminal:
         assert "Ada L." not in terminal.wait_for("[private]")

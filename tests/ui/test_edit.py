@@ -66,7 +66,7 @@ async def test_a_second_key_while_an_edit_is_being_sent_neither_sends_nor_stops_
 
 
 @pytest.mark.slow
-async def test_the_preview_says_what_is_wrong_and_where_it_goes():
+async def test_the_preview_shows_errors_and_the_next_node():
     async with desk() as it:
         it.driver.results["preview"] = Preview(
             (), {"latest_draft": "must be shorter"}, "worker", ("req-1",), False
@@ -145,7 +145,7 @@ async def test_a_paste_too_large_to_edit_is_refused_and_keys_go_on():
 
 
 @pytest.mark.slow
-async def test_what_comes_back_from_ones_own_editor_too_large_is_kept_whole_and_applied(
+async def test_a_large_text_from_an_external_editor_is_applied_in_full(
     monkeypatch: pytest.MonkeyPatch,
 ):
     saved = ENDLESS[:500_000]

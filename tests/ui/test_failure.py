@@ -93,7 +93,7 @@ async def test_a_node_with_side_effects_is_retried_only_after_a_warning(key: str
 
 
 @pytest.mark.slow
-async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banner_says_so() -> None:
+async def test_a_node_without_side_effects_is_retried_at_once() -> None:
     async with live(flow(), inputs={}, ready="n1 is next") as it:
         await it.press("c")
         await it.shows("n1 failed", "runs n1 · no side effects known")
@@ -103,7 +103,7 @@ async def test_what_reaches_nothing_outside_is_tried_again_at_once_and_the_banne
 
 
 @pytest.mark.slow
-async def test_before_any_fork_it_is_told_what_runs_again_and_reaches_outside() -> None:
+async def test_a_fork_says_beforehand_which_nodes_run_and_have_side_effects() -> None:
     graph = StateGraph({"n": Channel(1)}).add_node("count", lambda state: {"n": state["n"] + 1})
     graph.add_node("pay", lambda state: {}, external="the bank")
     graph.add_edge(START, "count").add_edge("count", "pay").add_edge("pay", END)
@@ -139,7 +139,7 @@ def test_each_editor_is_given_the_line_in_its_own_way(editor: str) -> None:
 @pytest.mark.parametrize(
     "file", ["missing.py", "/nowhere/at/all.py", "-c quit", "<string>", "/dev/null", "/"]
 )
-def test_what_is_no_file_here_is_never_given_to_an_editor(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_never_given_to_an_editor(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "false")
     app: Any = None  # not asked for anything
     with pytest.raises(EditorFailed, match="there is no file"):

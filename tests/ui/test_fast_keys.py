@@ -30,7 +30,7 @@ async def test_a_screen_that_is_closed_twice_closes_nothing_else():
 
 
 @pytest.mark.slow
-async def test_a_screen_that_closes_by_itself_takes_what_is_over_it_along():
+async def test_a_screen_that_closes_itself_closes_the_screens_above_it():
     async with desk() as it:
         await it.press("question_mark")
         await it.until(lambda: isinstance(it.app.screen, HelpScreen))
@@ -86,7 +86,7 @@ async def test_the_palette_that_is_closed_before_its_search_begins_closes_alone(
         await it.until(lambda: it.app.screen is it.run)
 
 
-async def test_what_fails_while_the_app_ends_does_not_change_how_it_ended():
+async def test_an_error_during_exit_does_not_change_the_exit_code():
     def late() -> None:
         raise LookupError("the pane is gone")
 
@@ -117,7 +117,7 @@ async def test_a_key_waits_for_a_screen_that_is_being_put_together():
 
 
 @pytest.mark.slow
-async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_keys():
+async def test_the_header_says_waiting_only_when_the_card_accepts_keys():
     states: list[tuple[bool, bool]] = []
     async with desk(at_end=False) as it:
         header = it.run.query_one(HeaderBar)

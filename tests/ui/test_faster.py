@@ -72,7 +72,7 @@ async def test_the_card_says_what_was_decided_here_last_time_by_whom_and_why(run
     "keys", [("r", *"mywords"), ("tab", *"mywords", "enter", "a")], ids=["typing", "sending"]
 )
 @pytest.mark.slow
-async def test_what_was_typed_stays_until_it_is_closed(
+async def test_typed_text_stays_until_the_card_is_closed(
     runner: GraphRunner, zoe: Callable[[], Any], keys: tuple[str, ...]
 ) -> None:
     async with live(runner, ready="Good enough?") as it:

@@ -70,7 +70,7 @@ async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():
 
 
 @pytest.mark.slow
-async def test_the_next_and_the_last_place_are_walked_to_across_steps():
+async def test_next_and_previous_match_work_across_steps():
     async with desk() as it:
         await it.press(">")
         await it.shows("no search yet; press /")
@@ -90,7 +90,7 @@ async def test_the_next_and_the_last_place_are_walked_to_across_steps():
 
 
 @pytest.mark.slow
-async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
+async def test_no_match_is_reported_and_esc_changes_nothing():
     async with desk() as it:
         before = it.run.query_one(ChannelsPane).selected
         await it.press("/")
@@ -103,7 +103,7 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
 
 
 @pytest.mark.slow
-async def test_a_long_search_says_how_far_it_is_and_shows_what_it_has_found_so_far():
+async def test_a_long_search_shows_its_progress_and_matches_so_far():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
         await it.shows("step 6")
@@ -170,7 +170,7 @@ async def test_what_was_printed_at_a_past_step_is_found_and_is_there_again():
 
 
 @pytest.mark.slow
-async def test_a_condition_is_asked_behind_a_question_mark_and_its_steps_are_walked():
+async def test_a_condition_after_a_question_mark_finds_steps_to_walk_through():
     async with live(asked(), inputs={}) as it:
         await it.press("c")
         await it.shows("step 6")

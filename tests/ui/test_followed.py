@@ -15,7 +15,7 @@ from tests.ui.test_waiting_threads import card_of, waiting
 
 
 @pytest.mark.slow
-async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
+async def test_what_followed_a_decision_shows_the_nodes_and_the_next_request() -> None:
     async with waiting() as it:
         await it.press("F")
         await it.shows("What followed your decisions", "has decided nothing in this thread")
@@ -33,7 +33,7 @@ async def test_it_tells_what_ran_and_what_is_asked_next() -> None:
 
 
 @pytest.mark.slow
-async def test_what_one_decided_in_all_threads_is_told_newest_first() -> None:
+async def test_your_decisions_in_all_threads_are_listed_newest_first() -> None:
     async with waiting() as it:
         await it.press("d")
         await card_of(it, "t")
@@ -66,9 +66,7 @@ def printing(store: MemoryCheckpointer, may_print: threading.Event) -> GraphRunn
     ],
 )
 @pytest.mark.slow
-async def test_after_a_decision_the_card_gives_way_to_what_comes_of_it_live(
-    way: str, size: tuple[int, int]
-) -> None:
+async def test_after_a_decision_the_card_shows_what_follows_live(way: str, size: tuple[int, int]) -> None:
     may_print = threading.Event()
     runner = printing(MemoryCheckpointer(), may_print)
     runner.invoke({}, thread_id="t")

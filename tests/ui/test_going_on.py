@@ -46,7 +46,7 @@ async def test_an_answer_lets_a_thread_run_to_its_next_question(key: str, thread
 
 
 @pytest.mark.slow
-async def test_whoever_steps_goes_on_stepping_after_an_answer() -> None:
+async def test_stepping_continues_as_stepping_after_an_answer() -> None:
     runner = reviewed(MemoryCheckpointer())
     async with live(runner, inputs={}, ready="READY") as it:
         it.run.clock = Clock()
@@ -105,7 +105,7 @@ async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_wai
         assert [(vote.actor, vote.answer) for vote in request.votes] == [("anna", "approve")]
 
 
-async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well() -> None:
+async def test_a_thread_left_while_its_answer_was_sent_continues() -> None:
     runner = reviewed(MemoryCheckpointer())
     for name in ("t", "u"):
         runner.invoke({}, thread_id=name)

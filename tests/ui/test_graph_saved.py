@@ -51,7 +51,7 @@ async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(si
 
 
 @pytest.mark.slow
-async def test_with_room_what_differs_is_told_whole():
+async def test_with_enough_room_all_differences_are_shown():
     async with desk(tape_with(GraphChanged(LONG)), at_end=False, size=(120, 40)) as it:
         it.driver.advance()
         await it.shows(
@@ -60,7 +60,7 @@ async def test_with_room_what_differs_is_told_whole():
 
 
 @pytest.mark.slow
-async def test_what_the_file_says_can_not_steer_the_terminal():
+async def test_text_of_the_graph_file_has_no_control_characters():
     hostile = GraphChanged(("it can't be loaded: \x1b]52;c;aGk=\x07\x9b31m [red]",))
     async with desk(tape_with(hostile), at_end=False, size=(120, 40)) as it:
         it.driver.advance()
@@ -69,7 +69,7 @@ async def test_what_the_file_says_can_not_steer_the_terminal():
 
 
 @pytest.mark.slow
-async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_graph_is_mended():
+async def test_a_thread_shown_from_its_log_offers_a_reload_once_its_graph_is_fixed():
     tape = tape_with(GraphChanged(()))
     broken = "its graph can't be built"
     refusals = only_reading(broken, can_reload=True)
@@ -82,7 +82,7 @@ async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_gr
 
 
 @pytest.mark.slow
-async def test_a_file_that_fails_to_import_is_mended_while_the_thread_is_open(
+async def test_a_broken_graph_file_is_fixed_while_the_thread_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.graph_file.EVERY", 0.02)

@@ -187,7 +187,7 @@ async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote
 
 
 @pytest.mark.slow
-async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed():
+async def test_a_short_search_result_leaves_room_for_the_steps_changes():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("step 12")
@@ -197,7 +197,7 @@ async def test_few_places_of_a_search_leave_their_rows_to_what_the_step_changed(
 
 
 @pytest.mark.slow
-async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
+async def test_the_code_of_a_node_is_shown_below_its_output():
     graph = StateGraph({"n": Channel(0)}, name="says")
 
     def say(state: Any, config: Any) -> dict[str, Any]:
@@ -215,7 +215,7 @@ async def test_a_node_s_code_stands_a_row_below_what_it_has_written():
 
 
 @pytest.mark.slow
-async def test_where_the_graph_is_not_loaded_contracts_stand_in_the_place_of_code():
+async def test_without_the_graph_contracts_are_shown_instead_of_code():
     runner = scored()
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="DONE", size=(200, 60)) as it:

@@ -57,7 +57,7 @@ async def test_a_branch_that_asks_is_decided_from_the_list():
         await it.shows("Your decision", "2 of 2")
 
 
-async def test_a_graph_pane_tells_what_the_chosen_node_is_made_of():
+async def test_the_graph_pane_shows_the_parts_of_the_selected_node():
     async with real(nested.team) as it:
         it.run.query_one("#graph").focus()
         await it.shows("graph inner", "task → question", "draft → results")
@@ -71,7 +71,7 @@ async def test_the_card_of_a_parent_names_the_thread_and_the_node_that_ask():
 
 
 @pytest.mark.slow
-async def test_a_child_opens_as_a_run_of_its_own_with_the_way_back():
+async def test_a_subgraph_thread_opens_with_a_way_back_to_its_parent():
     async with real(lambda store: nested.team(store, deeper=True)) as it:
         await it.press("s")
         await it.shows("WAITING")
@@ -135,7 +135,7 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
 
 
 @pytest.mark.slow
-async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
+async def test_a_parent_says_that_its_child_runs_on_its_own_and_what_to_do():
     go_on = threading.Event()
 
     def build(store: Any) -> Any:
@@ -171,7 +171,7 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
 
 
 @pytest.mark.slow
-async def test_the_contract_is_told_inside_too_of_branches_and_of_the_nodes_of_a_child():
+async def test_contracts_are_shown_for_branches_and_subgraph_nodes():
     def build(store: Any) -> Any:
         return nested.around(nested.chain(lambda _s: {"draft": "done"}), store)
 

@@ -29,7 +29,7 @@ def test_the_defaults_have_no_problems():
     assert load_keymap({action.id: action.keys for action in ALL_ACTIONS}).configured == frozenset()
 
 
-def test_wishes_apply_and_are_shown():
+def test_configured_keys_apply_and_are_shown():
     keymap = load_keymap({"run.step": "Z, f5", "run.continue": "s", "app.palette": "ctrl+o", "app.quit": ""})
     assert keymap.problems == ()
     assert keymap.bindings["run.step"] == ("Z", "f5")
@@ -51,7 +51,7 @@ def test_an_action_without_a_key_is_reached_through_the_palette():
     assert (keymap.shown("change.extend"), keymap.key_hint("change.extend")) == ("", "^p Raise limit")
 
 
-def test_two_actions_may_change_places():
+def test_two_actions_can_swap_their_keys():
     keymap = load_keymap({"run.step": "c", "run.continue": "s"})
     assert keymap.problems == ()
     assert (keymap.bindings["run.step"], keymap.bindings["run.continue"]) == (("c",), ("s",))
@@ -130,7 +130,7 @@ def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
         ({"look_json": "ctrl+p"}, "^p is the key of app.palette already"),
     ],
 )
-def test_what_can_not_be_is_told_and_left_out(table: dict[str, object], problem: str):
+def test_an_invalid_key_is_reported_and_ignored(table: dict[str, object], problem: str):
     wishes = {name.replace("_", "."): keys for name, keys in table.items()}
     keymap = load_keymap({**wishes, "app.threads": "Z"})
     assert problem in "\n".join(keymap.problems)
@@ -173,7 +173,7 @@ def test_falling_back_to_a_default_key_clashes_with_nobody():
     assert (keymap.bindings["run.step"], keymap.bindings["run.continue"]) == (("s", "f10"), ("c", "f5"))
 
 
-def test_places_stand_before_problems():
+def test_problems_start_with_their_place():
     keymap = load_keymap({"run.stp": "n"}, {"run.stp": "config.toml:7"}.__getitem__)
     assert keymap.problems[0].startswith("config.toml:7: ")
 
@@ -212,7 +212,7 @@ def test_names_of_keys(text: str, key: str, shown: str):
 @pytest.mark.parametrize(
     "text", ["", "ctrl+", "ctrl", "ctrl+ctrl+a", "f25", "\x1b", "ab", "ctrl+m", "a\x1b[2J", "\u202e"]
 )
-def test_what_names_no_key(text: str):
+def test_an_unknown_key_name_is_refused(text: str):
     with pytest.raises(NoKey):
         parse_key(text)
 

@@ -54,7 +54,7 @@ async def closed(it: Desk, *keys: str) -> None:
     await it.until(lambda: it.app.screen is it.run, "the run screen")
 
 
-async def test_none_of_them_is_refused():
+async def test_no_key_of_any_screen_is_refused():
     async with desk(look=MY_LOOK) as it:
         assert it.app.keymap.problems == ()
 

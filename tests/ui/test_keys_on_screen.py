@@ -60,7 +60,7 @@ async def test_new_keys_work_and_old_ones_do_not():
 
 
 @pytest.mark.slow
-async def test_two_actions_may_change_places():
+async def test_two_actions_can_swap_their_keys():
     async with desk(at_end=False, look=Look(keys={"run.step": "c", "run.continue": "s"})) as it:
         await it.press("c")
         await it.until(lambda: it.commands("step"))
@@ -149,7 +149,7 @@ async def test_help_and_palette_list_every_action_with_its_key():
 
 
 @pytest.mark.slow
-async def test_problems_are_told_once_and_the_rest_applies():
+async def test_problems_are_reported_once_and_the_other_keys_apply():
     keys = {"run.stp": "n", "run.pause": "excape", "run.step": "f7"}
     places = {"run.stp": "config.toml:5", "run.pause": "config.toml:6"}
     async with desk(at_end=False, look=Look(keys=keys, key_places=places)) as it:
@@ -188,7 +188,7 @@ async def test_help_lists_the_screens_under_their_names():
         await it.shows("Editor", "F5        Apply", "Threads", "/         Search", "tab shift+tab Other side")
 
 
-def test_every_action_has_one_doer_and_every_doer_an_action():
+def test_every_action_has_one_handler_and_every_handler_an_action():
     assert set(HANDLERS) == {action.id for action in ACTIONS} - {"app.palette", "app.repaint"}
     tables = [
         node for node in ast.walk(ast.parse(inspect.getsource(run_actions))) if isinstance(node, ast.Dict)

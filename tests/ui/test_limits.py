@@ -68,7 +68,7 @@ async def test_a_number_that_is_no_limit_is_refused_and_a_large_proposal_is_take
         assert it.session.view.progress.limits.max_iterations == 2
 
 
-def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path: Path) -> None:
+def test_used_up_limits_are_reported_and_can_be_raised(tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(GRAPH)
     with Terminal([*APP, "run", str(tmp_path / "limited.py")]) as terminal:
         terminal.wait_for("READY")

@@ -71,7 +71,7 @@ async def test_streamed_text_is_wrapped_and_followed():
 
 
 @pytest.mark.slow
-async def test_a_node_that_waits_before_it_can_begin_is_said_to_and_no_longer_than_that():
+async def test_a_node_that_waits_to_start_is_shown_as_waiting_only_until_then():
     waits = "waits for litellm, which is being imported"
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, status="running", pending=())
@@ -143,7 +143,7 @@ async def test_limits_are_raised():
 
 
 @pytest.mark.slow
-async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor():
+async def test_a_failure_that_names_the_channel_to_fix_opens_it_in_the_editor():
     async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
         it.driver.advance_all()
         await it.until(lambda: isinstance(it.app.screen, FailedValueScreen))
@@ -162,7 +162,7 @@ async def test_a_failure_that_names_no_channel_opens_nothing():
 
 
 @pytest.mark.slow
-async def test_one_that_had_failed_before_offers_the_channel_to_mend():
+async def test_a_thread_that_failed_earlier_offers_the_channel_to_fix():
     async with desk(tapes.failed_tape("advisor_feedback")) as it:
         await it.shows("edit advisor_feedback first")
         await it.until(lambda: it.run.query_one(ChannelsPane).selected == "advisor_feedback")

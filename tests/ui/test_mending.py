@@ -82,7 +82,7 @@ async def test_after_a_single_step_saving_makes_a_single_step(store: Checkpointe
 
 
 @pytest.mark.slow
-async def test_leaving_it_leaves_the_failure_with_its_ways_on(store: Checkpointer) -> None:
+async def test_leaving_the_editor_leaves_the_failure_with_its_options(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
         await it.until(lambda: editing(it), "the focus")
@@ -110,7 +110,7 @@ async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
 
 
 @pytest.mark.slow
-async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointer) -> None:
+async def test_the_editor_does_not_open_over_another_text_field(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("s")
         await it.shows("step 1")

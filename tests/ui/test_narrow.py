@@ -11,7 +11,7 @@ SMALL = (60, 18)
 
 
 @pytest.mark.slow
-async def test_the_header_says_what_waits_rather_than_the_name_of_the_app():
+async def test_on_a_narrow_screen_the_header_shows_the_request_instead_of_the_app_name():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
         await it.press("escape")
@@ -40,7 +40,7 @@ async def test_every_page_says_how_to_leave_it():
 
 
 @pytest.mark.slow
-async def test_the_way_back_to_the_newest_step_is_named_first():
+async def test_the_key_back_to_the_newest_step_comes_first():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape", "[")
         await it.shows("not the newest   esc newest")

@@ -127,7 +127,7 @@ async def test_a_question_that_comes_up_inside_again_is_asked_above_again():
 
 
 @pytest.mark.slow
-async def test_what_is_answered_inside_is_not_asked_above_any_more():
+async def test_an_answer_inside_a_subgraph_withdraws_the_parents_request():
     async with real(nested.again) as it:
         await it.press("s")
         await it.shows("WAITING")

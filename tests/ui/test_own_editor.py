@@ -40,7 +40,7 @@ def test_what_is_saved_is_taken_and_no_file_stays(editor, tmp_path: Path):
     assert list(tmp_path.glob("hitl-tui-*")) == []
 
 
-def test_nobody_else_can_reach_what_an_editor_writes_whatever_modes_it_gives(editor, tmp_path: Path):
+def test_files_of_an_editor_are_private_whatever_their_mode(editor, tmp_path: Path):
     modes = tmp_path / "modes"
     replaces = 'cp "$1" "$1~"; chmod 666 "$1~"; echo mine > new; chmod 666 new; mv new "$1"'
     editor(
@@ -52,7 +52,7 @@ def test_nobody_else_can_reach_what_an_editor_writes_whatever_modes_it_gives(edi
     assert list(tmp_path.glob("hitl-tui-*")) == []
 
 
-def test_what_is_kept_lies_where_nobody_else_can_enter(editor, tmp_path: Path):
+def test_kept_texts_are_in_a_private_directory(editor, tmp_path: Path):
     editor('rm "$1"; echo kept > "$1"; chmod 666 "$1"; exit 1')
     refusal()
     (file,) = kept(tmp_path)
@@ -75,13 +75,13 @@ def test_what_was_saved_before_the_editor_crashed_is_kept(editor, tmp_path: Path
     assert str(file) in error.hint
 
 
-def test_of_an_editor_that_saved_nothing_no_file_stays(editor, tmp_path: Path):
+def test_an_editor_that_saved_nothing_leaves_no_file(editor, tmp_path: Path):
     editor("exit 1")
     assert refusal().hint == "nothing was saved there"
     assert list(tmp_path.glob("hitl-tui-*")) == []
 
 
-def test_what_is_no_text_is_kept(editor, tmp_path: Path):
+def test_a_file_that_is_not_text_is_kept(editor, tmp_path: Path):
     editor("printf '\\377\\376' > \"$1\"")
     error = refusal()
     (file,) = kept(tmp_path)
@@ -90,19 +90,19 @@ def test_what_is_no_text_is_kept(editor, tmp_path: Path):
 
 
 @pytest.mark.parametrize("script", ['rm "$1"', 'rm "$1"; mkdir "$1"', 'rm "$1"; mkfifo "$1"'])
-def test_a_file_that_is_none_any_more_is_told_and_not_waited_for(editor, script: str):
+def test_a_removed_file_is_reported(editor, script: str):
     editor(script)
     assert "no longer exists" in refusal().message
 
 
-def test_a_place_for_files_that_takes_none(editor, monkeypatch: pytest.MonkeyPatch):
+def test_an_unwritable_directory_is_reported(editor, monkeypatch: pytest.MonkeyPatch):
     editor("true")
     monkeypatch.setattr("tempfile.tempdir", "/dev/full")
     assert refusal().hint == "check TMPDIR"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_an_app_that_is_told_to_end_ends_the_editor_and_takes_what_was_saved(editor, number: signal.Signals):
+def test_an_app_that_gets_a_signal_ends_the_editor_and_keeps_the_text(editor, number: signal.Signals):
     signals: list[int] = []
     before = signal.signal(number, lambda number, _: signals.append(number))
     try:
@@ -114,7 +114,7 @@ def test_an_app_that_is_told_to_end_ends_the_editor_and_takes_what_was_saved(edi
     assert signals == [number]
 
 
-def test_a_second_signal_ends_an_editor_that_stays(editor):
+def test_a_second_signal_kills_an_editor_that_stays(editor):
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         editor("trap '' TERM; kill -TERM $PPID; sleep 2; kill -TERM $PPID; exec sleep 100")

@@ -93,7 +93,7 @@ def statuses(store: Checkpointer) -> dict[str, str]:
 
 
 @pytest.mark.slow
-async def test_all_that_waits_is_there_the_most_urgent_first(twelve: SQLiteCheckpointer) -> None:
+async def test_the_queue_lists_all_requests_most_urgent_first(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve) as it:
         assert shown(it) == ORDER
         await it.shows("12 WAIT FOR YOU", "Publish the quarterly numbers?", "in 17 m", "1 of 2, one yes")
@@ -136,7 +136,7 @@ async def test_the_first_are_painted_before_the_rest_is_read(
 
 
 @pytest.mark.slow
-async def test_one_that_begins_to_wait_is_shown_and_one_that_was_decided_elsewhere_goes(
+async def test_new_requests_appear_and_decided_ones_disappear(
     twelve: SQLiteCheckpointer,
 ) -> None:
     async with queue(twelve) as it:
@@ -172,7 +172,7 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.integration
-async def test_what_another_process_writes_is_shown(shared: str) -> None:
+async def test_changes_by_another_process_are_shown(shared: str) -> None:
     store = open_store(shared)
     await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("order-7", "order", 1),))
     async with queue(store) as it:
@@ -184,7 +184,7 @@ async def test_what_another_process_writes_is_shown(shared: str) -> None:
 
 
 @pytest.mark.slow
-async def test_what_others_write_is_looked_for_at_least_every_two_seconds(
+async def test_the_store_is_checked_at_least_every_two_seconds(
     twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paces: list[tuple[float, Any]] = []
@@ -204,7 +204,7 @@ async def test_what_others_write_is_looked_for_at_least_every_two_seconds(
 
 
 @pytest.mark.slow
-async def test_what_many_write_is_read_together(
+async def test_many_changes_are_read_together(
     twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wakes: list[Callable[[], object]] = []
@@ -261,7 +261,7 @@ async def test_a_key_that_means_nothing_costs_nothing(twelve: SQLiteCheckpointer
 
 
 @pytest.mark.slow
-async def test_the_filter_and_the_order_stay_from_one_look_to_the_next(twelve: SQLiteCheckpointer) -> None:
+async def test_filter_and_order_are_kept_when_the_queue_reopens(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve) as it:
         await it.press("slash", *"graph:advisor", "enter")
         await it.until(lambda: len(shown(it)) == 4, "four of the advisor")
@@ -297,7 +297,7 @@ async def test_enter_opens_the_thread_with_the_card_of_the_request(twelve: SQLit
 
 
 @pytest.mark.slow
-async def test_one_works_through_what_the_queue_shows_and_says_which_of_how_many(
+async def test_working_through_the_queue_shows_the_position(
     twelve: SQLiteCheckpointer,
 ) -> None:
     async with queue(twelve, size=(80, 24)) as it:
@@ -339,7 +339,7 @@ async def test_what_has_no_room_in_its_columns_stands_below_them_for_the_selecte
 
 
 @pytest.mark.slow
-async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve: SQLiteCheckpointer) -> None:
+async def test_mark_all_leaves_out_high_risk_and_forms(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve) as it:
         await it.press("asterisk")
         await it.shows("12 marked, 12, live", "a Decide the 12 marked")
@@ -361,7 +361,7 @@ async def test_all_is_marked_but_high_risk_and_forms_are_not_swept_along(twelve:
 
 
 @pytest.mark.slow
-async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest_stays_marked(
+async def test_stopping_a_batch_finishes_the_current_ones_and_keeps_the_rest_marked(
     twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     can_continue, known = asyncio.Event(), asyncio.Event()
@@ -398,7 +398,7 @@ async def test_deciding_many_stops_behind_those_that_are_being_sent_and_the_rest
 
 
 @pytest.mark.slow
-async def test_what_has_moved_since_it_was_marked_is_refused_and_stays_marked_with_the_reason(
+async def test_a_request_that_moved_since_it_was_marked_is_refused_and_stays_marked(
     twelve: SQLiteCheckpointer,
 ) -> None:
     async with queue(twelve) as it:
@@ -511,7 +511,7 @@ async def test_another_answer_takes_its_words(twelve: SQLiteCheckpointer) -> Non
 
 
 @pytest.mark.slow
-async def test_from_140_columns_on_what_a_row_is_about_stands_beside_it(twelve: SQLiteCheckpointer) -> None:
+async def test_from_140_columns_the_subject_is_shown_beside_the_queue(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(200, 60)) as it:
         at = ORDER.index("blog-indexes")
         await it.press(*["down"] * at)
@@ -559,7 +559,7 @@ async def test_the_list_of_threads_leads_there_and_back(twelve: SQLiteCheckpoint
 
 
 @pytest.mark.slow
-async def test_a_row_is_claimed_given_back_and_handed_over_where_it_stands(
+async def test_a_row_is_claimed_released_and_handed_over_in_the_queue(
     twelve: SQLiteCheckpointer,
 ) -> None:
     def there() -> list[tuple[str | None, bool]]:
@@ -614,7 +614,7 @@ async def test_a_claim_that_ends_in_silence_is_shown_no_longer_within_seconds(
 
 
 @pytest.mark.slow
-async def test_where_nothing_waits_it_says_so(tmp_path: Path) -> None:
+async def test_an_empty_queue_says_so(tmp_path: Path) -> None:
     store = SQLiteCheckpointer(tmp_path / "runs.db")
     await asyncio.to_thread(rich_queue.fill, store, (rich_queue.Asking("memo-42", "review", 1),))
     async with queue(store, first="memo-42") as it:

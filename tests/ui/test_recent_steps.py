@@ -41,7 +41,7 @@ async def test_versions_of_a_thread_that_was_opened_are_asked_for_once():
     assert len(asked) == count
 
 
-async def test_of_steps_that_left_a_channel_alone_no_value_is_asked_for():
+async def test_unchanged_values_are_not_requested_again():
     session, _, asked = await opened(at_end=True)
     found = await session.versions("latest_draft", 4, 2)
     assert asked == [point.step for point, _, _ in found.found]

@@ -40,7 +40,7 @@ def refuse(it: Desk, why: str) -> None:
 
 
 @pytest.mark.slow
-async def test_the_card_stands_beside_what_it_is_about():
+async def test_the_card_is_shown_beside_its_subject():
     async with desk() as it:
         await open_card(it)
         await it.shows(
@@ -93,7 +93,7 @@ async def test_an_answer_is_sent_after_the_undo_window():
 
 
 @pytest.mark.slow
-async def test_z_takes_it_back():
+async def test_z_undoes_a_decision():
     async with desk() as it:
         await open_card(it)
         await it.press("a")
@@ -117,7 +117,7 @@ async def test_typing_a_reason_never_decides():
 
 
 @pytest.mark.slow
-async def test_words_that_are_required_are_asked_for():
+async def test_required_text_is_asked_for():
     async with desk() as it:
         await open_card(it)
         await it.press("r")
@@ -128,7 +128,7 @@ async def test_words_that_are_required_are_asked_for():
 
 
 @pytest.mark.slow
-async def test_a_refused_answer_keeps_the_words():
+async def test_a_refused_answer_keeps_the_text():
     async with desk() as it:
         it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
         await open_card(it)
@@ -138,7 +138,7 @@ async def test_a_refused_answer_keeps_the_words():
 
 
 @pytest.mark.slow
-async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_words():
+async def test_a_stale_answer_shows_what_changed_and_keeps_the_text():
     tape = tapes.advisor_tape()
     old = msgspec.structs.replace(tape.end.progress.pending[0], step=1)
     progress = msgspec.structs.replace(tape.end.progress, pending=(old,))
@@ -221,7 +221,7 @@ def asking(**changes: Any) -> tapes.Tape:
 
 
 @pytest.mark.slow
-async def test_high_risk_wants_a_second_key():
+async def test_high_risk_needs_a_second_key_press():
     async with desk(asking(risk="high")) as it:
         await it.press("d")
         await it.shows("1 of 2", "keys work in half a second")
@@ -276,7 +276,7 @@ async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
 
 
 @pytest.mark.slow
-async def test_of_where_a_choice_leads_no_mere_piece_is_told():
+async def test_a_choices_destination_is_shown_whole_or_not_at_all():
     async with desk(size=(80, 24)) as it:
         await it.press("d")
         await it.shows("approve the draft")
@@ -338,7 +338,7 @@ async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothi
 
 
 @pytest.mark.slow
-async def test_the_key_of_the_card_is_said_while_keys_go_elsewhere_and_leads_back_to_it():
+async def test_the_cards_key_is_shown_while_another_pane_has_the_focus():
     async with desk() as it:
         await open_card(it)
         await it.gone("d Decide")
@@ -396,7 +396,7 @@ async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
 
 
 @pytest.mark.slow
-async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls():
+async def test_long_notes_are_shown_above_the_choices_and_scroll():
     async with desk(size=(80, 24)) as it:
         await open_card(it)
         refuse(it, "because of this and that, " * 30 + "and no more")

@@ -152,14 +152,14 @@ async def test_a_resize_changes_the_layout():
         await it.shows("Channels at step 4")
 
 
-async def test_a_failed_node_is_told_at_its_step():
+async def test_a_failed_node_is_shown_at_its_step():
     async with desk(tapes.failed_tape()) as it:
         await it.shows("advisor failed", "KeyError: 'verdict'", "attempt 2", "try again", "the log file")
         await it.press("s")
         await it.until(lambda: it.commands("step"))
 
 
-async def test_why_a_node_failed_is_told_twice_and_apart_from_what_the_step_before_changed():
+async def test_the_reason_of_a_failure_is_shown_apart_from_the_last_steps_changes():
     async with desk(tapes.failed_tape()) as it:
         await it.shows("advisor failed", "the log file")
         assert it.text().count("KeyError: 'verdict'") == 2
@@ -234,7 +234,7 @@ async def test_costs_by_agent_node_and_step() -> None:
 
 
 @pytest.mark.slow
-async def test_in_the_timeline_the_step_that_is_travelled_to_stands_out():
+async def test_the_viewed_step_is_highlighted_in_the_timeline():
     async with desk() as it:
         await it.press("[", "[")
         await it.shows("[2]")

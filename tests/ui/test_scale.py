@@ -159,7 +159,7 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
 
 
 @pytest.mark.slow
-async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_made_up_once(
+async def test_a_channel_written_long_ago_says_so_and_is_rebuilt_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def tick(state: Any) -> dict[str, Any]:

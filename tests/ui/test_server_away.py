@@ -47,7 +47,9 @@ async def listens(it: Screen) -> Clock:
     return clock
 
 
-async def test_an_edit_stays_until_the_server_is_there_again(postgres: Postgres, postgres_url: str) -> None:
+async def test_an_edit_is_kept_until_the_database_server_is_back(
+    postgres: Postgres, postgres_url: str
+) -> None:
     runner = reviewed(PostgresCheckpointer(postgres_url))
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="WAITING") as it:
@@ -68,7 +70,7 @@ async def test_an_edit_stays_until_the_server_is_there_again(postgres: Postgres,
         assert runner.verify("t", strict=True).mismatches == ()
 
 
-async def test_the_reason_of_a_decision_stays_until_the_server_is_there_again(
+async def test_a_reason_is_kept_until_the_database_server_is_back(
     postgres: Postgres, postgres_url: str
 ) -> None:
     runner = reviewed(PostgresCheckpointer(postgres_url))
@@ -90,7 +92,7 @@ async def test_the_reason_of_a_decision_stays_until_the_server_is_there_again(
         assert [answer.note for answer in answers] == ["good enough"]
 
 
-async def test_what_stands_in_a_form_stays_until_the_server_is_there_again(
+async def test_form_input_is_kept_until_the_database_server_is_back(
     postgres: Postgres, postgres_url: str
 ) -> None:
     runner = asking(PostgresCheckpointer(postgres_url))

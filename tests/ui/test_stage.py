@@ -213,7 +213,7 @@ async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-async def test_held_it_stays_where_it_is_until_it_goes_on(tmp_path: Path) -> None:
+async def test_a_held_presentation_stays_until_it_is_continued(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("p")
         await screen.shows("p Go on")
@@ -247,7 +247,7 @@ async def test_the_last_key_is_shown_but_nothing_that_is_typed(tmp_path: Path) -
 
 
 @pytest.mark.slow
-async def test_other_terminals_are_told_of_each_stop(tmp_path: Path) -> None:
+async def test_other_terminals_see_each_stop(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, others):
         state = others.read()
         assert state is not None
@@ -292,7 +292,7 @@ async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_the_keys_of_a_show_are_others_while_none_is_on() -> None:
+async def test_the_keys_of_a_presentation_apply_only_during_one() -> None:
     graph = runner()
     assert graph.store is not None
     from tests.ui.harness import live

@@ -113,7 +113,7 @@ async def test_a_yes_runs_it_and_is_asked_for_once(sent: Sent) -> None:
 
 @pytest.mark.parametrize("key", ["enter", "escape"])
 @pytest.mark.slow
-async def test_a_no_leaves_the_thread_to_be_looked_at(sent: Sent, key: str) -> None:
+async def test_declining_leaves_the_thread_read_only(sent: Sent, key: str) -> None:
     async with sent.opened() as screen:
         await screen.press("s")
         await screen.shows("Trust this graph?")
@@ -171,9 +171,7 @@ def in_lines(sent: Sent, thread_id: str = "t") -> Terminal:
 
 
 @pytest.mark.parametrize("keys", [("yes", "enter"), ("no", "enter"), ("ctrl+c",)], ids="-".join)
-def test_in_lines_it_is_asked_on_the_terminal_with_what_it_would_run(
-    sent: Sent, keys: tuple[str, ...]
-) -> None:
+def test_plain_text_mode_asks_for_consent_with_the_code_to_run(sent: Sent, keys: tuple[str, ...]) -> None:
     agreed = keys[0] == "yes"
     with in_lines(sent) as terminal:
         terminal.wait_for("Command:")
@@ -189,7 +187,7 @@ def test_in_lines_it_is_asked_on_the_terminal_with_what_it_would_run(
     assert sent.built == agreed
 
 
-def test_in_lines_a_no_says_how_to_run_it_all_the_same_and_is_not_asked_twice(sent: Sent) -> None:
+def test_declining_in_plain_text_mode_says_how_to_consent_later(sent: Sent) -> None:
     with in_lines(sent) as terminal:
         terminal.wait_for("Command:")
         terminal.press("s", "enter")

@@ -59,7 +59,7 @@ async def test_saving_the_base_applies_too(tmp_path: Path):
 
 
 @pytest.mark.slow
-async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp_path: Path):
+async def test_a_broken_theme_falls_back_with_one_message_until_it_is_fixed(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE.replace("accent", "accnet").replace("base", "bsae"))
     async with desk(look=MINE_LOOK, size=(140, 40)) as it:
@@ -80,7 +80,7 @@ async def test_a_theme_that_is_not_there_falls_back_until_it_is(tmp_path: Path):
 
 
 @pytest.mark.slow
-async def test_mending_the_base_of_a_broken_theme_helps(tmp_path: Path):
+async def test_fixing_the_base_of_a_broken_theme_helps(tmp_path: Path):
     save(tmp_path / "base.toml", MINE.replace("#00ff00", "mud"))
     save(tmp_path / "mine.toml", 'base = "base"\n')
     async with desk(look=MINE_LOOK, size=(140, 40)) as it:
@@ -90,7 +90,7 @@ async def test_mending_the_base_of_a_broken_theme_helps(tmp_path: Path):
 
 
 @pytest.mark.slow
-async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: Path):
+async def test_a_removed_theme_file_is_reported_once_and_changes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
     async with desk(look=MINE_LOOK) as it:
@@ -105,7 +105,7 @@ async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: 
 
 
 @pytest.mark.slow
-async def test_the_palette_offers_all_themes_and_tells_of_broken_ones(tmp_path: Path):
+async def test_the_palette_offers_all_themes_and_reports_broken_ones(tmp_path: Path):
     save(tmp_path / "mine.toml", MINE)
     save(tmp_path / "bad.toml", "colors = 3\n")
     save(tmp_path / "\x1b[31mred.toml", MINE)

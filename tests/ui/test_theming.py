@@ -67,7 +67,7 @@ def test_everything_that_says_something_can_be_read(name: str):
     assert contrast(str(theme.background), str(theme.accent)) >= 4.5
 
 
-def test_what_is_no_file_is_told_with_its_place(tmp_path: Path):
+def test_an_invalid_theme_file_is_reported_with_its_place(tmp_path: Path):
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "dangling.toml").symlink_to(tmp_path / "nowhere")
     for name in ("folder", "dangling"):
@@ -186,7 +186,7 @@ def test_themes_that_are_based_on_each_other_are_refused(tmp_path: Path):
     assert problems(Themes(tmp_path), "one") == [f"{two}:1: base: 'one' is based on this theme itself"]
 
 
-def test_no_utf8_and_no_permission_are_told(tmp_path: Path):
+def test_unreadable_theme_files_are_reported(tmp_path: Path):
     (tmp_path / "mine.toml").write_bytes(b"title = '\xff'")
     assert problems(Themes(tmp_path), "mine") == [f"{tmp_path}/mine.toml: isn't UTF-8 text (byte 9)"]
 
@@ -194,7 +194,7 @@ def test_no_utf8_and_no_permission_are_told(tmp_path: Path):
 @pytest.mark.parametrize(
     "name", ["\x1b]52;c;YQ==\x07", "a b", "..", "../dark", "\u202edark", "a\nb", "[red]", "x" * 61]
 )
-def test_names_that_could_deceive_are_no_themes(tmp_path: Path, name: str):
+def test_misleading_theme_names_are_refused(tmp_path: Path, name: str):
     if "/" not in name:
         write(tmp_path, name, 'base = "dark"\n')
     assert Themes(tmp_path).names() == OURS

@@ -137,7 +137,7 @@ async def test_the_first_frame_has_its_columns_where_they_stay(path: Path) -> No
     assert len(set(painted)) == 1
 
 
-async def test_what_looks_around_once_more_at_the_end_finds_no_screen(path: Path) -> None:
+async def test_a_late_refresh_at_exit_finds_no_screen(path: Path) -> None:
     async with listed(path) as it:
         app = it.app
     assert not app.screen_stack

@@ -27,7 +27,7 @@ def thrice() -> GraphRunner:
 
 
 @pytest.mark.slow
-async def test_older_and_newer_versions_stand_beside_the_text_and_w_puts_both_in_one():
+async def test_older_and_newer_versions_are_side_by_side_and_w_merges_them():
     async with live(thrice(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("WAITING")
@@ -78,7 +78,7 @@ def moving() -> GraphRunner:
     ],
 )
 @pytest.mark.slow
-async def test_of_a_paragraph_that_stands_elsewhere_card_and_value_say_that_it_has_moved(
+async def test_card_and_value_show_a_moved_paragraph(
     size: tuple[int, int],
 ):
     async with live(moving(), inputs={}, size=size) as it:

@@ -72,7 +72,7 @@ async def test_one_key_opens_the_next_with_its_card_the_longest_waiting_first_an
 
 
 @pytest.mark.slow
-async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_on_behind_the_next():
+async def test_a_pending_decision_is_sent_when_the_next_thread_opens():
     async with waiting("b", "c") as it:
         await it.press("n")
         await card_of(it, "b")
@@ -85,7 +85,7 @@ async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_o
 
 
 @pytest.mark.slow
-async def test_one_that_asks_anew_comes_up_again_behind_the_others():
+async def test_a_thread_that_asks_again_comes_last():
     async with waiting("b") as it:
         await it.press("n")
         await card_of(it, "b")

@@ -22,7 +22,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-async def test_a_watch_shows_its_value_at_the_shown_step_and_how_it_went(file: Path):
+async def test_a_watch_shows_its_value_and_its_history(file: Path):
     async with live(asked(), inputs={}) as it:
         await it.press("c")
         await it.shows("step 6")
@@ -53,7 +53,7 @@ async def test_a_watch_shows_its_value_at_the_shown_step_and_how_it_went(file: P
 
 
 @pytest.mark.slow
-async def test_one_that_can_not_be_read_is_told_at_its_character_and_stays_to_be_mended():
+async def test_an_invalid_watch_is_reported_with_its_column_and_can_be_fixed():
     async with live(asked(), inputs={}) as it:
         await it.press("W", *"len(facts)")
         await it.shows("there is no channel 'facts'", "      ^")

@@ -96,7 +96,7 @@ async def test_the_page_follows_and_the_cursor_stays_at_its_thread() -> None:
         await it.until(lambda: it.session.thread_id == "u", "the thread below it")
 
 
-async def test_where_a_thread_is_left_to_nobody_the_key_says_why() -> None:
+async def test_without_workers_the_key_says_why_it_is_disabled() -> None:
     async with team(None) as it:
         await it.press("ctrl+g")
         await it.shows("only a store in PostgreSQL has workers")

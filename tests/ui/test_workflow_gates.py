@@ -115,7 +115,7 @@ async def test_a_gate_says_why_it_asks_and_keys_decide(
     ids=["approved", "its arguments edited", "rejected with a reason"],
 )
 @pytest.mark.slow
-async def test_a_call_of_a_tool_waits_and_the_model_hears_what_was_decided(
+async def test_a_tool_call_waits_and_the_model_gets_the_decision(
     keys: list[str], expected: str, sent: list[str]
 ) -> None:
     did: list[str] = []

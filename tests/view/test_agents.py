@@ -49,7 +49,7 @@ def test_a_row_says_model_changes_and_use() -> None:
     )
 
 
-def test_the_facts_tell_all_and_last() -> None:
+def test_usage_is_shown_in_total_and_for_the_last_call() -> None:
     said = words(agent_lines(INFO))
     assert "in total     2 calls · 1.5k tok in, 20 tok out · cost unknown" in said
     assert "last call    700 tok in, 8 tok out · $0.0020" in said
@@ -57,7 +57,7 @@ def test_the_facts_tell_all_and_last() -> None:
     assert "tools        look" in said
 
 
-def test_it_says_what_a_restore_does_to_the_turns() -> None:
+def test_a_restore_says_what_happens_to_the_turns() -> None:
     assert "does not touch them" in memory_words(INFO)
     kept = memory_words(msgspec.structs.replace(INFO, history="log"))
     assert "channel log, part of the state" in kept
@@ -132,12 +132,12 @@ def test_what_is_typed_is_what_changes(typed: dict[str, str], changed: dict[str,
 
 
 @pytest.mark.parametrize(("field", "text"), [("temperature", "hot"), ("temperature", "7"), ("model", "")])
-def test_what_can_not_be_is_a_problem_of_its_field(field: str, text: str) -> None:
+def test_an_invalid_setting_is_a_problem_of_its_field(field: str, text: str) -> None:
     form = settings_form(INFO, "t-b")
     assert (field,) in read_form(form, {**form.texts, (field,): text}).problems
 
 
-def test_changes_are_told_in_words() -> None:
+def test_changes_are_described_in_words() -> None:
     assert change_words({"model": "a/b", "temperature": None}) == "model “a/b”, temperature as in the graph"
     assert entry_words(entry({"agent": "w", "was": {}, "is": {"model": "a/b"}})) == (
         "w: model the graph's → “a/b”"

@@ -23,7 +23,9 @@ def asked(*ids: str, recommended: str | None = None) -> Request:
         (("no", "yes"), "no", "yes"),
     ],
 )
-def test_what_approves(ids: tuple[str, ...], recommended: str | None, answer: str) -> None:
+def test_each_kind_of_request_has_its_approving_choice(
+    ids: tuple[str, ...], recommended: str | None, answer: str
+) -> None:
     assert approving_choice(asked(*ids, recommended=recommended), "t").id == answer
 
 

@@ -220,7 +220,7 @@ def test_the_key_that_decides_does_not_also_send_at_once() -> None:
     assert isinstance(send, Send)
 
 
-def test_what_is_typed_on_begins_the_moment_to_read_anew_but_ways_off_the_card_do_not() -> None:
+def test_typing_restarts_the_reading_pause_but_leaving_keys_do_not() -> None:
     card = Card()
     card.now += GRACE - 0.1
     assert card.press("x") == ()
@@ -521,7 +521,7 @@ def test_a_note_too_long_for_its_place_stands_above_the_text(height: int, rows: 
     assert len(above) > rows
 
 
-def test_whose_it_is_stands_above_all_that_may_have_to_be_scrolled() -> None:
+def test_the_owner_is_shown_above_the_scrolled_part() -> None:
     handed = HandedOn("ben", "cy", "you know them", 1)
     card = Card(tapes.verdict_request(handed=handed)).opened()
     card.review.comment(Comment("lunch", "keep one", "latest_draft", 0))
@@ -542,7 +542,7 @@ def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> No
     assert card.labels[-1] == f"later, but by {local_time(due)}"
 
 
-def test_who_may_not_answer_is_told_before_they_write_a_reason() -> None:
+def test_people_who_may_not_answer_see_so_before_they_type() -> None:
     card = Card(tapes.verdict_request(reviewers=("ben", "cy"))).opened()
     assert "You can't answer this: only ben or cy may answer." in card.text()
     for key in ("a", "r", "enter"):
@@ -551,13 +551,13 @@ def test_who_may_not_answer_is_told_before_they_write_a_reason() -> None:
     assert card.press("escape") == ("later",)
 
 
-def test_who_has_voted_is_told_so() -> None:
+def test_people_who_have_voted_see_so() -> None:
     voted = Vote("anna", "approve", 1)
     card = Card(tapes.verdict_request(reviewers=("anna", "ben"), quorum=2, votes=(voted,))).opened()
     assert "You can't answer this: you have voted" in card.text()
 
 
-def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:
+def test_nodes_that_run_again_are_always_visible() -> None:
     card = Card(tapes.verdict_request(**TEXT)).opened()
     card.review.show_repeats(Repeats(1, 1, (NodeRepeat("advisor", 1, ()),), tokens_in=900, cost=0.01))
 
@@ -574,7 +574,7 @@ def test_what_runs_again_stands_where_it_is_seen_however_few_the_rows() -> None:
     assert "After your answer" not in few
 
 
-def test_where_rows_are_few_what_changed_stands_above_the_comments() -> None:
+def test_with_few_rows_changes_come_before_comments() -> None:
     card = Card().opened()
     version = Version(3, "worker", tapes.DRAFT_2)
     card.review.show_versions(version, Version(1, "worker", tapes.DRAFT_1))
@@ -588,7 +588,7 @@ def test_where_rows_are_few_what_changed_stands_above_the_comments() -> None:
     assert first_row(8, "Picture a lunch box") < first_row(8, "Your comments")
 
 
-def test_nothing_that_anybody_wrote_reaches_the_screen_as_it_is() -> None:
+def test_all_foreign_text_is_sanitised_on_the_card() -> None:
     hostile = "a\x1b[31m\x07b"
     card = Card(tapes.verdict_request(feedback=hostile, title=hostile, subject=None)).opened()
     card.review.refuse(AnswerRefused(hostile, hostile))

@@ -26,7 +26,7 @@ NEW = "The first line stays.\nThe second line has two more words here.\nA new on
 
 @pytest.mark.parametrize("marked", [False, True], ids=["colours", "none"])
 @pytest.mark.parametrize("width", [12, 78])
-def test_numbers_stand_where_passages_begin_whatever_was_removed_before(width: int, marked: bool):
+def test_comment_numbers_are_placed_at_their_passages(width: int, marked: bool):
     lines = revision(OLD, NEW)
     rows = [row for line in lines for row in wrap_rich(line.spans(marked=marked), width)]
     quotes = ["stays", "second", "A new"]
@@ -44,7 +44,7 @@ def test_comments_that_begin_on_one_row_share_it():
 
 
 @pytest.mark.parametrize("marked", [False, True], ids=["colours", "none"])
-def test_of_a_large_text_the_line_and_the_character_are_told_at_which_a_passage_begins(marked: bool):
+def test_in_a_large_text_a_passage_has_its_line_and_column(marked: bool):
     old = "gone\n" * 40 + "\tThe words \x1b[1m of the middle are these.\n" + "stays\n" * 40
     new = "new\n" * 30 + "\tThe better words \x1b[1m of the middle were these.\n" + "stays\n" * 40 + "the end"
     lines = revision(old, new)
@@ -62,7 +62,7 @@ def test_of_a_large_text_the_line_and_the_character_are_told_at_which_a_passage_
         assert all(text_by_number[at].startswith(quote.split()[0]) for at, quote in enumerate(quotes, 1))
 
 
-def test_in_another_version_a_comment_stands_where_its_passage_does_or_nowhere():
+def test_in_another_version_a_comment_moves_with_its_passage_or_is_hidden():
     comments = [
         (1, Comment("second line", "?", "d", NEW.index("second line"))),
         (2, Comment("A new", "?", "d", 59)),

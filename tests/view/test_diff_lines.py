@@ -11,7 +11,7 @@ def diff_of(before: dict[str, object], after: dict[str, object]) -> list[str]:
     return [plain_text(line) for line in diff_lines(compare_states(before, after))]
 
 
-def test_each_channel_that_differs_is_told_with_the_lines_around():
+def test_each_changed_channel_is_shown_with_context_lines():
     before = "\n".join("abcdefgh")
     after = before.replace("e", "E")
     assert diff_of({"draft": before, "same": 1}, {"draft": after, "same": 1, "new": 2}) == [
@@ -30,7 +30,7 @@ def test_private_values_are_named_and_escapes_do_not_get_through():
     assert not any("\x1b" in line for line in lines)
 
 
-def test_nothing_is_told_where_nothing_differs():
+def test_equal_states_have_no_differences():
     assert diff_of({"a": 1}, {"a": 1}) == []
 
 

@@ -63,7 +63,7 @@ def test_each_place_that_shows_a_difference_has_it_by_words_and_no_other_finds_a
     assert matchers == {"view/diff.py"}
 
 
-def test_two_words_stand_out_in_their_line_in_text_side_by_side_and_in_what_is_copied() -> None:
+def test_changed_words_are_marked_in_every_form_of_the_diff() -> None:
     (row,) = compare_states({"draft": OLD}, {"draft": NEW})
     text = "\n".join(diff_text([row]))
     assert "[-structure-]" in text

@@ -9,7 +9,7 @@ from tests.support import tape as tapes
 from tests.support.tape import FORK, THREAD, relative
 
 
-def test_each_fork_stands_below_its_parent_and_says_where_it_parts() -> None:
+def test_each_fork_is_below_its_parent_with_its_fork_step() -> None:
     tape = tapes.advisor_tape()
     root = Relative(
         THREAD, None, -1, tapes.summary(THREAD, None, -1, 4, status="waiting"), tape.end.checkpoints

@@ -26,7 +26,7 @@ def test_names_values_and_steps_are_looked_through_capitals_aside() -> None:
     assert ("step", 2, "", "advisor") in found
 
 
-def test_steps_are_told_newest_first_and_once_each() -> None:
+def test_steps_are_listed_newest_first_and_once_each() -> None:
     steps = [step for kind, step, _, _ in places("worker") if kind == "step"]
     assert steps == sorted(set(steps), reverse=True)
 

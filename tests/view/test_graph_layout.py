@@ -179,7 +179,7 @@ def test_both_painters_draw_the_same_edges_and_labels(name: str):
     assert sorted(map(str, labels)) == sorted(route.label for route in picture.layout.routes if route.label)
 
 
-def test_the_list_tells_every_way_once():
+def test_the_list_has_every_edge_once():
     info = named()["planner"]
     picture = draw(info.edges, [node.name for node in info.nodes], RunMarks(), 12, 400)
     shown = lines_of(picture)

@@ -45,7 +45,7 @@ def test_nodes_in_the_order_of_the_run_with_labels_of_routes():
     assert "prefers-color-scheme: dark" in svg
 
 
-def test_the_way_of_a_thread_is_marked():
+def test_the_path_of_a_thread_is_marked():
     svg = graph_svg(graph(), LOOK)
     assert [one for one, _ in parts(svg, "rect")] == [
         "ground",

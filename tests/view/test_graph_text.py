@@ -59,7 +59,7 @@ def test_boxes_where_there_is_room():
     )
 
 
-def test_a_box_without_a_way_on_is_whole():
+def test_a_box_without_an_outgoing_edge_is_whole():
     look = RunMarks(visits={"worker": 2})
     assert text(draw([EdgeInfo("START", "worker", "")], [], look, 26, 30)) == "\n".join(
         ["    START", "      │", " ╭────▼───╮", " │ worker │", " ╰────────╯", "   ×2"]

@@ -96,7 +96,7 @@ RUNNING = (ev.NodeStarted("scan", 1, 1, T0), begins(0), begins(1), begins(2))
     ],
     ids=["named after those around", "too long for that"],
 )
-def test_the_way_to_a_thread_names_the_nodes_it_runs_for(names: list[str], message: str) -> None:
+def test_the_path_to_a_thread_names_its_parent_nodes(names: list[str], message: str) -> None:
     owners = [Owner(name, "node") for name in names[:-1]]
     assert crumbs(names[-1], owners) == message
 
@@ -171,7 +171,7 @@ def test_the_fold_is_the_same_however_events_are_cut(cut: int) -> None:
     assert after(after(view_of_map(), *events[:cut]), *events[cut:]) == whole
 
 
-def test_branches_in_flight_are_given_up_with_the_node() -> None:
+def test_running_branches_are_cancelled_with_the_node() -> None:
     view = after(view_of_map(), *RUNNING, ev.AttemptDropped("scan", 1, "stopped by you"))
     assert {one.phase for one in view.inside.branches.values()} == {"cancelled"}
     assert not view.inside.live
@@ -237,7 +237,7 @@ def test_rows_say_what_each_branch_is_about_and_came_to() -> None:
     ]
 
 
-def test_nodes_of_one_superstep_are_told_apart_by_their_own_names() -> None:
+def test_nodes_of_one_superstep_are_distinguished_by_name() -> None:
     paths = [
         "search_web+search_wikipedia/search_web",
         "search_web+search_wikipedia/search_wikipedia",
@@ -310,7 +310,7 @@ async def test_a_thread_that_waits_in_a_branch_shows_all_branches_when_it_is_ope
         await bench.hub.close()
 
 
-def test_a_node_inside_is_told_once_a_step() -> None:
+def test_a_subgraph_node_is_listed_once_a_step() -> None:
     text, lines = NodeText(), list[str]()
     for head, node in ((0, "plan"), (0, "plan"), (0, ""), (0, "plan"), (1, "plan"), (1, "plan")):
         progress = progress_of(Cursor("t/team#1", head=head), node or None, UNLIMITED)
@@ -335,7 +335,7 @@ async def test_a_subgraph_shows_where_it_is_and_what_it_writes() -> None:
         await bench.hub.close()
 
 
-async def test_what_a_child_was_told_by_itself_is_no_longer_asked_by_its_parent() -> None:
+async def test_a_request_answered_in_the_child_leaves_the_parent() -> None:
     bench = nested.Bench(store := MemoryCheckpointer(), nested.team(store))
     try:
         driver = await bench.thread()
@@ -358,7 +358,7 @@ def test_an_inside_of_nothing_counts_nothing() -> None:
     assert counted(InsideView()) == short_count(InsideView()) == ""
 
 
-def test_a_branch_tells_what_its_own_node_may_read_and_write():
+def test_a_branch_shows_the_contract_of_its_node():
     graph: Any = StateGraph(nested.CHANNELS)
     graph.add_node("left", lambda _s: {}, reads=["items"], writes=["found"])
     graph.add_node("right", lambda _s: {}, reads=[], writes=["total"]).add_parallel(

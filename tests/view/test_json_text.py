@@ -32,7 +32,7 @@ def test_a_text_is_read(text: str | bytes, value: object) -> None:
         pytest.param(b'["\xff"]', "byte 2 is not UTF-8 text", id="bytes that are no text"),
     ],
 )
-def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> None:
+def test_invalid_json_is_reported_with_its_place(text: str | bytes, said: str) -> None:
     with pytest.raises(NotJson) as error:
         read_json(text)
     assert str(error.value) == said
@@ -49,7 +49,7 @@ def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> No
         ('"' + "x" * 100_000, ["plain"]),
     ],
 )
-def test_a_line_of_json_has_its_parts_told_apart(line: str, roles: list[str]) -> None:
+def test_a_line_of_json_is_highlighted_by_its_parts(line: str, roles: list[str]) -> None:
     spans = json_spans(line)
     assert "".join(span.text for span in spans) == line
     assert [span.role for span in spans] == roles

@@ -207,7 +207,7 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
     assert (row.name, row.mark, row.word) == ("c", "✎", "set by hand")
 
 
-def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
+def test_the_reason_for_a_route_is_shown_with_the_step_and_on_the_card() -> None:
     view = played(tapes.advisor_tape())
     request = view.progress.pending[0]
     why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b (named at character 14)")

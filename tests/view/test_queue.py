@@ -155,7 +155,7 @@ def test_it_filters_by_every_column_and_by_words(text: str, passing: str) -> Non
         ("due:5x", "or a time as 4h"),
     ],
 )
-def test_a_word_that_can_not_be_read_is_told_and_passed_over(text: str, problem: str) -> None:
+def test_an_invalid_filter_word_is_reported_and_ignored(text: str, problem: str) -> None:
     wanted = read_filter(f"{text} graph:order")
     assert problem in wanted.problems[0]
     assert [row.name for row in ROWS if wanted.passes(row, NOW, "me")] == ["order"]
@@ -173,7 +173,7 @@ def test_it_says_what_is_left_until_a_deadline(left: int | None, words: str) -> 
     assert due_words(row(deadline=None if left is None else NOW + left), NOW) == words
 
 
-def test_it_says_how_many_have_voted_and_how() -> None:
+def test_a_row_shows_the_votes() -> None:
     votes = (Vote("ann", "approve", NOW), Vote("ben", {"choice": "redo", "text": "no"}, NOW))
     assert votes_words(asked(quorum=2)) == "0 of 2"
     assert votes_words(asked(quorum=2, votes=votes[:1])) == "1 of 2, one yes"
@@ -181,7 +181,7 @@ def test_it_says_how_many_have_voted_and_how() -> None:
     assert votes_words(asked()) == ""
 
 
-def test_it_says_who_is_at_it_and_what_answer_it_wants() -> None:
+def test_a_row_shows_who_views_it_and_the_kind_of_answer() -> None:
     def words(**fields: Any) -> str:
         return notes_words(row(**fields), NOW, "me")
 

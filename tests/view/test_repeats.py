@@ -8,7 +8,7 @@ from hitl_tui.view.repeats import repeat_lines, running_words, standing_words
 NODES = (NodeRepeat("score", 2, ()), NodeRepeat("pay", 1, ("brings in the bank", "calls book")))
 
 
-def test_it_says_what_runs_what_of_it_reaches_outside_and_what_it_used_the_last_time() -> None:
+def test_a_re_run_lists_its_nodes_their_side_effects_and_last_usage() -> None:
     repeats = Repeats(
         4, 9, NODES, 1, ("score",), tokens_in=900, tokens_out=100, cost=0.02, duration=65_000_000
     )
@@ -24,7 +24,7 @@ def test_it_says_what_runs_what_of_it_reaches_outside_and_what_it_used_the_last_
     assert repeat_lines(repeats, in_fork=True)[0] == "The fork will run: score ×2, pay."
 
 
-def test_a_cost_that_is_not_wholly_known_is_told_as_the_least() -> None:
+def test_a_partly_unknown_cost_is_shown_as_a_minimum() -> None:
     repeats = Repeats(
         0, 2, NODES[:1], tokens_in=10, cost=0.5, cost_known=False, unknown="another Python\x1b[2J"
     )

@@ -39,13 +39,15 @@ def card_of(request: Request) -> ReviewCard:
         pytest.param({"risk": "high"}, "high risk: you must confirm it", id="risk"),
     ],
 )
-def test_a_term_is_told_alike_in_lines_and_on_a_shell(fields: dict[str, object], words: str) -> None:
+def test_terms_are_the_same_in_plain_text_mode_and_on_the_command_line(
+    fields: dict[str, object], words: str
+) -> None:
     card = card_of(tapes.verdict_request(**fields))
     assert words in [term for term, _ in terms(card, tapes.T0)]
     assert any(line.lower().startswith(words) for line in card_lines(card, tapes.T0))
 
 
-def test_a_status_line_tells_votes_and_deadline_in_the_words_of_the_terms() -> None:
+def test_a_status_line_has_votes_and_deadline_as_in_the_terms() -> None:
     request = tapes.verdict_request(quorum=2, votes=(Vote("ann", "accept", 0),), deadline=tapes.T0 - 1)
     text = " ".join(term for term, _ in terms(card_of(request), tapes.T0))
     turn = status(played(pending=(request,)), tapes.T0).turn
@@ -65,9 +67,7 @@ def test_a_status_line_tells_votes_and_deadline_in_the_words_of_the_terms() -> N
         ({"status": "pending", "next_node": "END"}, "the end is next"),
     ],
 )
-def test_why_a_thread_stands_is_told_alike_by_a_sentence_and_a_status_line(
-    changes: dict[str, object], words: str
-) -> None:
+def test_a_sentence_and_a_status_line_give_the_same_reason(changes: dict[str, object], words: str) -> None:
     view = played(**{"pending": (), **changes})
     assert reason_words(view.progress).startswith(words)
     assert words in standing_line(view.progress)

@@ -28,7 +28,7 @@ def said(parts: Fragments) -> str:
     return "".join(part.text for part in parts)
 
 
-def test_the_words_that_changed_stand_in_the_line_in_which_they_changed() -> None:
+def test_changed_words_are_shown_in_their_line() -> None:
     found = revision(TOLD, TOLD.replace("a reference to its scope", "what it needs of its scope"))
     assert lines(found) == [
         (
@@ -40,7 +40,7 @@ def test_the_words_that_changed_stand_in_the_line_in_which_they_changed() -> Non
     assert found.summary() == "4 words changed"
 
 
-def test_a_paragraph_that_stands_elsewhere_has_moved() -> None:
+def test_a_paragraph_elsewhere_is_shown_as_moved() -> None:
     found = revision("\n\n".join((TOLD, KITCHEN, TRAVEL)), "\n\n".join((TRAVEL, TOLD, KITCHEN)))
     assert lines(found) == [
         ("moved", "↑ moved up to here"),
@@ -91,7 +91,7 @@ def test_an_item_moves_in_a_list_and_a_comma_is_no_change() -> None:
 
 
 @given(WORDS, WORDS)
-def test_both_texts_are_told_word_for_word(old: str, new: str) -> None:
+def test_a_revision_has_every_word_of_both_texts(old: str, new: str) -> None:
     found = compare_words(old, new)
     assert said(found.old) == old
     assert said(found.new) == new
