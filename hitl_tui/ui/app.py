@@ -193,14 +193,9 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.recording = Recording(path, (size.columns, size.lines), self.TITLE)
         self.driver_class = recorded(self.driver_class, self.recording)
 
-    def _on_notify(self, event: Notify) -> None:
-        """Textual's own handler adds what this leaves in the event."""
+    def on_notify(self, event: Notify) -> None:
+        """Let a notification outlive its time; Textual's own handler adds what this leaves in the event."""
         event.notification = SafeNotification.of(event.notification)
-
-    def _refresh_notifications(self) -> None:
-        """Show what is told; where nothing ever was, an empty rack would have all laid out again."""
-        if self._notifications or self.query("Toast"):
-            super()._refresh_notifications()
 
     @on(TextualDriver.SignalResume)
     def _paint_again(self) -> None:
@@ -208,9 +203,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.gate.screen_changed()
         self.refresh(layout=True)
 
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Paint, and note when a screen of another size was first painted for that size."""
-        super()._display(screen, renderable)
+    def on_painted(self, screen: Screen[Any]) -> None:
+        """Note when a screen of another size was first painted for that size."""
         if screen.size == self.size:
             self.gate.painted()
 
@@ -479,8 +473,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     def _begin_notices(self) -> None:
         """Tell what happens in the store from now on."""
-        if self.start.notices is not None and self._driver is not None and self._end_notices is None:
-            self._end_notices = self.start.notices(self._driver.write, self._sees)
+        if self.start.notices is not None and self.terminal_driver is not None and self._end_notices is None:
+            self._end_notices = self.start.notices(self.terminal_driver.write, self._sees)
 
     def _sees(self, notice: Notice) -> bool:
         """Whether the person looks at what a notice says, or had it on screen before going elsewhere."""
@@ -584,10 +578,10 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     def action_suspend(self) -> None:
         """Stop this program and what runs with it in the terminal, as ctrl+z does anywhere; `fg` goes on."""
-        if self._driver is None or not self._driver.can_suspend:
+        if self.terminal_driver is None or not self.terminal_driver.can_suspend:
             self.notify("only a program in a terminal can be suspended", severity="warning", markup=False)
             return
-        self._suspend_signal()
+        self.note_suspension()
         os.kill(0, signal.SIGTSTP)
 
     def action_repaint(self) -> None:
@@ -675,17 +669,13 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         coming = run is not None and run.on_top and (run.review.coming or run.search.coming)
         return self.screen.is_mounted and not coming
 
-    def _fatal_error(self) -> None:
-        """Leave the screen without a traceback on it: `run_app` raises the error."""
-        self._close_messages_no_wait()
-
     def panic(self, *renderables: RenderableType) -> None:
         """Textual gives up: as with any error that nobody caught, without a traceback on the screen."""
-        if self._exception is None:
+        if self.fatal_error is None:
             with self.console.capture() as captured:
                 self.console.print(*renderables, markup=False)
-            self._exception = RuntimeError(captured.get().strip())
-        self._close_messages_no_wait()
+            self.fatal_error = RuntimeError(captured.get().strip())
+        self.close_at_once()
 
     def on_stop_signal(self, number: int) -> None:
         """A signal is a quit that asks nothing; a second one does not even wait for what is going on."""
@@ -848,8 +838,8 @@ def run_app(
         result = app.run(mouse=mouse)
     if app.recording is not None:
         app.recording.close()
-    if app._exception is not None:
-        raise app._exception
+    if app.fatal_error is not None:
+        raise app.fatal_error
     return result or AppResult()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import select
 import signal
@@ -12,10 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from textual.drivers.web_driver import WebDriver
-
 from hitl_tui.drivers.node_streams import own_err, own_out
 from hitl_tui.ui.terminal import listen
+from hitl_tui.ui.textual_private import HookedWebDriver
 
 _PIECE: Final = 16 * 1024
 _ESCAPE_PATIENCE: Final = 0.1
@@ -56,7 +54,7 @@ class _PageInput:
             yield b""
 
 
-class PageDriver(WebDriver):
+class PageDriver(HookedWebDriver):
     """Paints on a page, which may go away at any moment: then the app ends as when its terminal is closed."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -70,9 +68,7 @@ class PageDriver(WebDriver):
             streams.__stdout__, streams.__stderr__ = before
         self._gone = False
         self._writing = threading.Lock()
-        self._write = self._write_whole  # type: ignore[assignment]  # theirs is a partial of `os.write`
-        self._loop = asyncio.get_running_loop()
-        self._input_reader = _PageInput(self._page_gone)  # type: ignore[assignment]  # the part that is used
+        self.use(_PageInput(self._page_gone), self._write_whole)
 
     def _write_whole(self, packet: bytes) -> int:
         """Write a packet, which nothing of another thread may come into; to a page that has gone, nothing."""
@@ -97,8 +93,7 @@ class PageDriver(WebDriver):
     def _page_gone(self) -> None:
         if not self._gone:
             self._gone = True
-            self._loop.call_soon_threadsafe(self._on_stop_signal, signal.SIGHUP)
+            self.call_soon(self._on_stop_signal, signal.SIGHUP)
 
     def _on_stop_signal(self, number: int) -> None:
-        app: Any = self._app
-        app.on_stop_signal(number)
+        self.app.on_stop_signal(number)

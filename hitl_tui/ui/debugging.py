@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from textual.app import App
-
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.textual_private import HookedApp
 
 _LOOK: Final = 0.1
 """Seconds between looks whether the app has ended."""
 
 
 @contextmanager
-def terminal_lent(app: App[Any]) -> Iterator[None]:
+def terminal_lent(app: HookedApp[Any]) -> Iterator[None]:
     """Suspend the screen for as long as this is entered, from another thread than the app's.
 
     Raises:
@@ -27,7 +26,7 @@ def terminal_lent(app: App[Any]) -> Iterator[None]:
     lent, done = threading.Event(), threading.Event()
 
     async def hold() -> None:
-        with app._context():
+        with app.as_active_app():
             # ctrl+c is for the debugger, which runs in a thread and gets no signals.
             before = signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
@@ -37,11 +36,11 @@ def terminal_lent(app: App[Any]) -> Iterator[None]:
             finally:
                 signal.signal(signal.SIGINT, before)
 
-    if app._loop is None:
+    if app.event_loop is None:
         raise _no_terminal()
     coroutine = hold()
     try:
-        holding = asyncio.run_coroutine_threadsafe(coroutine, app._loop)
+        holding = asyncio.run_coroutine_threadsafe(coroutine, app.event_loop)
     except RuntimeError:  # its loop has closed
         coroutine.close()
         raise _no_terminal() from None

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar, cast
 from textual import events
 from textual.app import App
 from textual.errors import NoWidget
-from textual.screen import Screen
 from textual.widget import Widget
 
 from hitl_tui.ui.terminal_input import is_burst, is_held_down
@@ -135,14 +134,6 @@ def rows_on_screen(widget: Widget) -> range:
     if not shown.width or not shown.height:
         return range(0)
     return range(shown.y - content.y, shown.bottom - content.y)
-
-
-def force_private_layout(screen: Screen[Any]) -> None:
-    """Give all widgets their places now; Textual does it with the next frame.
-
-    This calls a private method of Textual: there is no public way to lay out without painting.
-    """
-    screen._refresh_layout()
 
 
 def is_on_screen(widget: Widget) -> bool:

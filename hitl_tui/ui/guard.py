@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import wraps
 from typing import Any, Final, TypeVar
 
-from textual._context import active_message_pump
 from textual.app import App, ScreenStackError
 from textual.dom import DOMNode, NoScreen
 from textual.events import Compose, Load, Mount
@@ -18,11 +15,11 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.textual_private import Dispatch, HookedApp, active_widget, wrap_dispatch
 from hitl_tui.view.sanitise import sanitise
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
-_Dispatch = Callable[[MessagePump, Message], Awaitable[None]]
 
 _MOST: Final = 25
 """Errors within `_WINDOW` after which the app ends: then each repaint fails, and no screen is left to use."""
@@ -30,14 +27,14 @@ _WINDOW: Final = 5.0
 _READ_SECONDS: Final = 15.0
 
 
-class Guarded(App[Result]):
+class Guarded(HookedApp[Result]):
     """An app that outlives an error of a handler, a timer or a worker.
 
     Textual ends the loop of the widget whose handler failed, and the app with it.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        patch_textual_dispatch()
+        wrap_dispatch(_guarded)
         super().__init__(*args, **options)
         self._error_times: deque[float] = deque(maxlen=_MOST)
         self._shown_errors: set[tuple[str, str]] = set()
@@ -46,7 +43,7 @@ class Guarded(App[Result]):
 
     def survive(self, error: Exception) -> bool:
         """Show and log an unexpected error; False where the app can't go on and has to end with it."""
-        if self._exit:
+        if self.is_ending:
             # What keys and screens meet while they are taken down harms nobody.
             log.info("while the app was ending", exc_info=error)
             return True
@@ -76,19 +73,15 @@ class Guarded(App[Result]):
         """Show an error that says itself what to do."""
         self.notify(failure_words(error), title=error.title, severity="error", markup=False)
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Called by Textual where composing, a timer, a callback or a repaint failed."""
-        pump = active_message_pump.get(None)
+    def handle_error(self, error: Exception) -> None:
+        """Called where composing, a timer, a callback or a repaint failed."""
+        pump = active_widget()
         if pump is not None and pump is not self and is_gone(pump):
             log.info("while %r was being removed", pump, exc_info=error)
         elif not self.survive(error):
             self.end_with(error)
         elif isinstance(pump, Screen) and not pump.is_mounted:
             self.call_later(_leave_broken, self, pump)
-
-    def end_with(self, error: Exception) -> None:
-        """End with an unexpected error, which `run_app` raises."""
-        super()._handle_exception(error)
 
 
 def is_gone(pump: MessagePump) -> bool:
@@ -109,33 +102,21 @@ def failure_words(error: BaseException) -> str:
     return sanitise(text)
 
 
-def patch_textual_dispatch() -> None:
-    """Let the handlers of all widgets of a `Guarded` app fail without ending their loops.
-
-    This replaces a private method of Textual, `MessagePump._dispatch_message`: there is no public place
-    through which every message of every widget passes.
-    """
-    dispatch: _Dispatch = MessagePump._dispatch_message
-    if hasattr(dispatch, "__wrapped__"):
-        return
-
-    @wraps(dispatch)
-    async def guarded(pump: MessagePump, message: Message) -> None:
-        try:
-            await dispatch(pump, message)
-        except Exception as error:
-            app = pump if isinstance(pump, Guarded) else pump.app
-            if not isinstance(app, Guarded):
-                raise
-            if is_gone(pump):
-                log.info("while %r was being removed", pump, exc_info=error)
-                return
-            if isinstance(message, Load) or not app.survive(error):
-                app.end_with(error)
-            if isinstance(message, Compose | Mount) and isinstance(pump, Screen):
-                app.call_later(_leave_broken, app, pump)
-
-    setattr(MessagePump, "_dispatch_message", guarded)  # noqa: B010  (mypy refuses to assign a method)
+async def _guarded(dispatch: Dispatch, pump: MessagePump, message: Message) -> None:
+    """Let a handler of a `Guarded` app fail without ending the loop of its widget."""
+    try:
+        await dispatch(pump, message)
+    except Exception as error:
+        app = pump if isinstance(pump, Guarded) else pump.app
+        if not isinstance(app, Guarded):
+            raise
+        if is_gone(pump):
+            log.info("while %r was being removed", pump, exc_info=error)
+            return
+        if isinstance(message, Load) or not app.survive(error):
+            app.end_with(error)
+        if isinstance(message, Compose | Mount) and isinstance(pump, Screen):
+            app.call_later(_leave_broken, app, pump)
 
 
 def _leave_broken(app: App[Any], screen: Screen[Any]) -> None:

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
-
-from textual import work
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
-from textual.css.query import NoMatches
 
 from hitl_tui.ui.screens.modal import BaseScreen
+from hitl_tui.ui.textual_private import QuickPalette
 
-_GATHER: Any = vars(CommandPalette._gather_commands)["__wrapped__"]
 _BY_HELP = 0.5
 """What a match of the explanation counts beside one of the name."""
 
 
-class Palette(CommandPalette, BaseScreen[None]):
-    """Textual's palette, for fast keys."""
-
-    def _action_command_list(self, action: str) -> None:
-        # Before the list is laid out, Textual fails to find its rows.
-        with suppress(KeyError):
-            super()._action_command_list(action)
-
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
-    async def _gather_commands(self, search_value: str) -> None:
-        # Where it is closed as soon as it is open, its list has gone before the search begins.
-        with suppress(NoMatches):
-            await _GATHER(self, search_value)
+class Palette(QuickPalette, BaseScreen[None]):
+    """The palette as a screen of ours."""
 
 
 class ActionCommands(Provider):

@@ -11,6 +11,7 @@ from hitl_tui.agents.tempo import Tempo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.pictures import Frames, Recording, screen_svg
+from hitl_tui.ui.textual_private import painted_strips
 from hitl_tui.ui.theme import Look
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ async def record_tape(
             async def paint() -> None:
                 if app.run_screen is not None and app.run_screen.session is not None:
                     await _settled(app.run_screen, pilot)
-                    recording.write(frames.changes(app.screen._compositor.render_strips()))
+                    recording.write(frames.changes(painted_strips(app.screen)))
 
             screen = await _ready(app, pilot)
             start = tape.now()

@@ -18,6 +18,7 @@ from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.node_streams import in_browser, own_descriptors, own_err, own_out, terminal_size
+from hitl_tui.ui.textual_private import stoppable
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -279,16 +280,9 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
 
     It is kept alive when the terminal goes away before its signal has come: its writer's queue has an
     end, and once nobody empties it, the app would wait for it for ever.
-
-    It stops and goes on from the app's loop: a signal may come while that very queue is locked.  Textual
-    answers SIGCONT as if it had always stopped by itself; after a stop that nobody can catch, or none at all,
-    two threads would read the keys and one of them for ever.
     """
 
-    class OnOurTerminal(driver):  # type: ignore[valid-type,misc]  # whichever this platform has
-        attrs_before: Any
-        _must_signal_resume: bool
-
+    class OnOurTerminal(stoppable(driver)):  # type: ignore[misc]  # whichever this platform has
         def __init__(self, *args: Any, **options: Any) -> None:
             streams: Any = sys
             before = (streams.__stdout__, streams.__stderr__)
@@ -298,41 +292,15 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
             finally:
                 streams.__stdout__, streams.__stderr__ = before
             if sys.platform != "win32":
-                self.exit_event = _KeySelector.ending = _Ending(self._terminal_lost)
+                self.exit_event = _KeySelector.ending = _Ending(self._lose_terminal)
 
-        def _terminal_lost(self) -> None:
-            app: Any = self._app
+        def _lose_terminal(self) -> None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(app.terminal_lost)
+                self.call_soon(self.app.terminal_lost)
 
-        def _get_terminal_size(self) -> tuple[int, int]:
+        def terminal_size(self) -> tuple[int, int]:
             size = terminal_size((80, 25))
             return size.columns, size.lines
-
-        def _sigtstp_application(self, *_: object) -> None:
-            if self._auto_restart:
-                self._loop.call_soon_threadsafe(super()._sigtstp_application)
-            else:  # the program that has the terminal is stopped with us; nothing else is done for it
-                super()._sigtstp_application()
-
-        def _sigcont_application(self, *_: object) -> None:
-            if self._auto_restart:
-                self._loop.call_soon_threadsafe(self._go_on)
-
-        def _go_on(self) -> None:
-            if self._must_signal_resume:
-                super()._sigcont_application()
-            elif self._key_thread is not None and self._key_thread.is_alive():
-                # What was typed since stays in the terminal for the new reader: Textual throws it away where
-                # it ends its reader itself, and a terminal back in line mode would change it.
-                self.exit_event.set()
-                self._key_thread.join()
-                modes, self.attrs_before = self.attrs_before, None
-                self.suspend_application_mode()
-                self.exit_event.clear()
-                self._must_signal_resume = True
-                super()._sigcont_application()
-                self.attrs_before = modes
 
     return OnOurTerminal
 

@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import Final
 
 from textual import events
-from textual._xterm_parser import XTermParser
 from textual.message import Message
 
 from hitl_tui.drivers.node_streams import in_browser
+from hitl_tui.ui.textual_private import FlushingParser
 
 PASTE_START: Final = "\x1b[200~"
 PASTE_END: Final = "\x1b[201~"
@@ -64,7 +64,7 @@ def is_held_down(event: events.Event) -> bool:
     return isinstance(event, BurstKey) and event.held_down
 
 
-class InputParser(XTermParser):
+class InputParser(FlushingParser):
     """Textual's parser behind a reader of pastes."""
 
     def __init__(self, debug: bool = False) -> None:
@@ -108,7 +108,7 @@ class InputParser(XTermParser):
             held, self._held = self._held, ""
             self._released, self._released_until = self._released + held, now + _RELEASED_SECONDS
             messages += super().feed(held)
-            messages += self._flushed()
+            messages += self.flush()
         messages += super().tick()
         return messages
 
@@ -138,7 +138,7 @@ class InputParser(XTermParser):
         before, start, rest = data.partition(PASTE_START)
         if start:
             messages += super().feed(before) if before else ()
-            messages += self._flushed()
+            messages += self.flush()
             self._released, self._pasted = "", []
             return rest
         if released and PASTE_START.startswith(released + data):
@@ -167,12 +167,6 @@ class InputParser(XTermParser):
         """Hand on the text of a paste."""
         messages.append(events.Paste(clean_paste("".join(self._pasted or ()))))
         self._pasted = None
-
-    def _flushed(self) -> Iterable[Message]:
-        """What Textual's parser holds of a sequence that ends here."""
-        if self._timeout_time is not None:
-            self._timeout_time = 0.0
-        return super().tick()
 
     def _marked(self, messages: list[Message]) -> list[Message]:
         """Mark letters that came with other letters, or with a paste, or right after one."""

@@ -364,7 +364,7 @@ class Fuzzer:
 def _ticked(parser: InputParser) -> Sequence[Any]:
     """What the parser makes of an ESC that nothing follows, without waiting for it."""
     parser._held_until = 0.0
-    return [*parser.tick(), *parser._flushed()]
+    return [*parser.tick(), *parser.flush()]
 
 
 async def fuzz(

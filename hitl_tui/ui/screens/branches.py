@@ -115,7 +115,7 @@ class BranchesScreen(OverlayScreen):
         self._inside: InsideView | None = None
         self._branches: list[BranchView] = []
         self._by_time = False
-        self._updates: tuple[AppliedUpdate, ...] = ()
+        self._step_updates: tuple[AppliedUpdate, ...] = ()
         self._items: Sequence[Any] = ()
         self._detail: tuple[object, ...] = ()
 
@@ -145,7 +145,7 @@ class BranchesScreen(OverlayScreen):
         driver = session.driver
         if session.shown and session.shown[0] != session.thread_id:
             driver = await session.hub.open(session.shown[0])
-        self._updates = (await driver.updates(place.step, place.step))[place.step]
+        self._step_updates = (await driver.updates(place.step, place.step))[place.step]
         if place.step > 0:
             self._items = self._items_in(await driver.state_at(place.step - 1))
         self._branches = branches_of_step(place.point, session.view.inside)
@@ -171,7 +171,7 @@ class BranchesScreen(OverlayScreen):
         pane = self.query_one(BranchList)
         if self._by_time:
             self._branches = slowest_first(self._branches, self._now())
-        pane.show_rows(branch_rows(self._branches, self._updates, self._items, self._now()))
+        pane.show_rows(branch_rows(self._branches, self._step_updates, self._items, self._now()))
         place, inside = self._place, self._session.view.inside
         if place.point is not None:
             known = {branch.path: branch for branch in self._branches}
@@ -191,13 +191,13 @@ class BranchesScreen(OverlayScreen):
             pane.show([])
             return
         width = max(pane.content_size.width - 1, 12)
-        key = (branch, self._updates, width)
+        key = (branch, self._step_updates, width)
         if key == self._detail:
             return
         home = not self._detail or getattr(self._detail[0], "path", "") != branch.path
         self._detail = key
         node = self._session.view.graph.node(self._place.node)
-        detail = branch_detail(branch, self._updates, self._items, node=node)
+        detail = branch_detail(branch, self._step_updates, self._items, node=node)
         lines = [piece for line in detail for piece in _fit(line, width)]
         pane.set_titles(branch.path)
         pane.show(lines, home=home)

@@ -8,11 +8,11 @@ from typing import Literal, Protocol
 from textual.actions import SkipAction
 from textual.app import App
 from textual.await_complete import AwaitComplete
-from textual.geometry import Size
-from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.screen import ModalScreen, ScreenResultType
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Command
+from hitl_tui.ui.textual_private import SteadyScreen
 from hitl_tui.ui.work import Work
 from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.session import ViewSession
@@ -45,8 +45,8 @@ class Host(Protocol):
         """Show another thread of the hub."""
 
 
-class BaseScreen(Screen[ScreenResultType]):
-    """A screen that closes itself and nothing else, and is laid out for the terminal's size alone."""
+class BaseScreen(SteadyScreen[ScreenResultType]):
+    """A screen that closes itself and nothing else."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close with a result, and what is over it too; nothing where it has been closed before."""
@@ -55,15 +55,6 @@ class BaseScreen(Screen[ScreenResultType]):
         while self.app.screen is not self:
             self.app.pop_screen()
         return super().dismiss(result)
-
-    def _screen_resized(self, size: Size) -> None:
-        """Lay out for another size.
-
-        Textual tells the one it has already three times while it starts.  And each layout tells the
-        screen its size: were one obeyed that is past, two on their way would call up each other for ever.
-        """
-        if self.app.size != self._size:
-            super()._screen_resized(self.app.size)
 
 
 class Modal(ModalScreen[ScreenResultType], BaseScreen[ScreenResultType]):

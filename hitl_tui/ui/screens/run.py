@@ -38,6 +38,7 @@ from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
 from hitl_tui.ui.screens.run_watch import Watches
+from hitl_tui.ui.textual_private import forget_arrangements
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
@@ -215,7 +216,7 @@ class RunScreen(RoleScreen):
         event.refresh_styles = False  # all panes were styled a moment ago
         error = None
         with self.app.batch_update():
-            self._refresh_layout(self.app.size)
+            self.lay_out()
             try:
                 await self.begin(self._first)
                 await self._first.drain()
@@ -227,9 +228,8 @@ class RunScreen(RoleScreen):
             # What goes wrong is told as of any worker.
             with suppress(WorkerFailed):
                 await start_work(self, self.shown_value.show_first).wait()
-            for pane in (self, *self.walk_children(Widget)):
-                pane._clear_arrangement_cache()  # Textual does once it is idle, which is after a paint
-            self._refresh_layout(self.app.size)
+            forget_arrangements((self, *self.walk_children(Widget)))
+            self.lay_out()
             self.query_one(ValuePane).show_first_change()
         self._laid_out = True
         self._begin_following()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 import msgspec
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import events, on
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -48,9 +48,10 @@ class RoleScreen(BaseScreen[Any]):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
 
-    def _on_screen_resume(self, event: events.ScreenResume) -> None:
+    @on(events.ScreenResume)
+    def _keep_styles(self, event: events.ScreenResume) -> None:
         """Before its first paint all was styled a moment ago, as it was mounted."""
-        if not self._size:
+        if not self.is_laid_out:
             event.refresh_styles = False
 
 

@@ -18,9 +18,10 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.gate import decides, force_private_layout, gate_of, is_on_screen, rows_on_screen
+from hitl_tui.ui.gate import decides, gate_of, is_on_screen, rows_on_screen
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.terminal_input import is_burst
+from hitl_tui.ui.textual_private import force_layout
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView, TextView
@@ -235,7 +236,7 @@ class ReviewPane(Vertical):
         """What has to be seen before anything is decided and is not on screen, in words; "" for nothing."""
         if not self._missing():
             return ""
-        force_private_layout(self.screen)  # what is shown may have changed since, and have its place only now
+        force_layout(self.screen)  # what is shown may have changed since, and have its place only now
         return self._missing()
 
     @property

@@ -52,7 +52,7 @@ class SafeTextArea(TextArea):
         safe = "".join(char if char == "\t" or sanitise(char) == char else "·" for char in plain)
         return Text(safe, end="", no_wrap=True)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         """Take no more than can be edited here; the clipboard still has it."""
         if not self.read_only and too_large(self.text + event.text):
             event.prevent_default()
