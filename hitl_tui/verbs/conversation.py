@@ -6,7 +6,7 @@ dialogs on screen (`hitl_tui.ui.conversations`), questions in plain text mode
 sends the same command with the same fields. If the engine refuses a command, the error is raised at the
 `yield`, so that the conversation can ask again.
 
-How to add a verb: docs/architecture.md.
+See docs/architecture.md, "Know how a verb is played".
 """
 
 from __future__ import annotations
