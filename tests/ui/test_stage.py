@@ -216,7 +216,7 @@ async def test_home_begins_a_new_thread_and_the_old_one_stays(tmp_path: Path) ->
 async def test_a_held_presentation_stays_until_it_is_continued(tmp_path: Path) -> None:
     async with stage(tmp_path) as (screen, _, _):
         await screen.press("p")
-        await screen.shows("p Go on")
+        await screen.shows("p Continue")
         await screen.press("space")
         await screen.until(lambda: screen.run.stage.show is not None and screen.run.stage.show.going)
         assert screen.session.view.progress.head == 0

@@ -86,14 +86,14 @@ async def test_its_pace_is_changed_it_is_held_looked_back_in_and_played_from_its
         await it.press("minus", "minus")
         await it.shows("Pace 0.75×")
         await it.press("p")
-        await it.shows("p Go on")
+        await it.shows("p Continue")
         assert tempo.held
         await it.press("space")
         await it.shows("step 1 of 3", "p Hold")
         await it.press("space")
         await it.shows("step 2 of 3")
         await it.press("[")
-        await it.shows("Step 1 of 2", "p Go on", "this was counted as number 1")
+        await it.shows("Step 1 of 2", "p Continue", "this was counted as number 1")
         assert tempo.held
         await it.press("home")
         await it.shows("step 0 of 3")
