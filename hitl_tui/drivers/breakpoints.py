@@ -1,12 +1,12 @@
-"""Breakpoints of a run: read from a text, checked against a graph, and asked where the run comes by.
+"""Breakpoints of a run: read from text, checked against a graph, and checked during the run.
 
     [before] NODE        after NODE       change CHANNEL[.path]       tool [NAME]       error [NODE]
 
-each followed by ` hit N`, ` log "a text with n={n}"` and `: CONDITION`, in this order, as far as wanted.
+each optionally followed by ` hit N`, ` log "a text with n={n}"` and `: CONDITION`, in this order.
 A node inside a subgraph is `outer/inner`, a branch `group/member`, `scan[2]` or `scan[*]`.
 
-A run never stops twice at the same place: one that goes on from where a breakpoint, a pause or a failure
-had stopped the thread passes its first node.  Where an answer let it go on it hasn't stood there yet.
+A run never stops twice at the same place: if a breakpoint, a pause or a failure had stopped the thread, the
+run does not stop before its first node. After an answer it can, since it has not stopped there yet.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class EventBuffer:
         self._last = 0
         self._run_ended = 0
         self._text = 0
-        self._told = 0
+        self._last_read = 0
         self._waiting: _Waiting = []
         self._waiting_for_end: _Waiting = []
 
@@ -49,7 +49,7 @@ class EventBuffer:
         """The number of the newest event, 0 before the first."""
         with self._lock:
             self._number()
-            self._told = self._last
+            self._last_read = self._last
             return self._last
 
     def add(self, event: Event) -> None:
@@ -77,7 +77,7 @@ class EventBuffer:
             self._number()
             if not self._events or self._last <= number:
                 return ()
-            self._told = self._last
+            self._last_read = self._last
             # From the end: most watchers ask for the last few of many.
             newest = islice(reversed(self._events), self._last - number)
             return tuple(newest)[::-1]
@@ -135,7 +135,7 @@ class EventBuffer:
 
     def _joined(self, event: TextStreamed) -> bool:
         """Append a piece of text to the newest event if that is unread text of the same writer."""
-        newest = self._events[-1] if self._events and self._last > self._told else None
+        newest = self._events[-1] if self._events and self._last > self._last_read else None
         if newest is None or not isinstance(before := newest.event, TextStreamed):
             return False
         same = (before.node, before.agent, before.path) == (event.node, event.agent, event.path)

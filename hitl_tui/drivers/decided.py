@@ -39,9 +39,6 @@ def decided_by(store: Store, person: str, limit: int, thread: str | None = None)
     """Return a person's decisions, newest first, in one thread or in all.
 
     `limit` is the most decisions to return.
-
-    Args:
-        limit: how many decisions are told at most.
     """
     known: list[tuple[LedgerEntry, ThreadSummary, list[LedgerEntry]]] = []
     for summary in all_threads(store) if thread is None else filter(None, (store.summary(thread),)):

@@ -1,9 +1,9 @@
 """The one language of expressions over channels: breakpoints, watches, `when`, rules of policies.
 
-An expression is read, and told wrong at its character, before it is used; it gives a value, or whether it
-holds.  `null`, `true` and `false` are spelt as in JSON, or as in Python.  What it may do is bounded:
-comparisons, arithmetic, `in`, `and`/`or`/`not`, items and parts of values (`facts[-1].source`),
-comprehensions, a few functions; no other names, no attributes of Python's, no powers or shifts.
+An expression is checked before it is used, and an error names its column. It gives a value, or whether it is
+true. `null`, `true` and `false` are spelt as in JSON or as in Python. It is limited to comparisons,
+arithmetic, `in`, `and`/`or`/`not`, items and parts of values (`facts[-1].source`), comprehensions and a few
+functions. It has no other names, no attributes of Python objects, no powers and no shifts.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Expression:
         """Return the result for these values, as plain JSON.
 
         Raises:
-            ExpressionUndefined: they don't tell.
+            ExpressionUndefined: the values don't define it.
         """
         return thaw(self._ask(values))
 
@@ -161,7 +161,7 @@ class Expression:
         """Whether the result for these values is true; other values count as true unless they are 0 or empty.
 
         Raises:
-            ExpressionUndefined: they don't tell.
+            ExpressionUndefined: the values don't define it.
         """
         return bool(self._ask(values))
 
@@ -239,12 +239,12 @@ def _failed_column(text: str, node: ast.AST) -> int:
     return _column(text, getattr(node, "col_offset", 0))
 
 
-class _Untold(Exception):
+class _Undefined(Exception):
     """Says why these values give no result."""
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, _Untold):
+    if isinstance(error, _Undefined):
         return str(error)
     if isinstance(error, ZeroDivisionError):
         return "it divides by 0"
@@ -254,9 +254,9 @@ def _why(error: Exception) -> str:
 def _part(value: Any, name: Any) -> Any:
     """Return an item of the value for `person.name`, never an attribute of Python's."""
     if not isinstance(value, Mapping):
-        raise _Untold(f"{in_words(value)} has no part {name!r}")
+        raise _Undefined(f"{in_words(value)} has no part {name!r}")
     if not isinstance(name, str) or name not in value:
-        raise _Untold(f"there is no part {name!r}")
+        raise _Undefined(f"there is no part {name!r}")
     return value[name]
 
 
@@ -265,26 +265,26 @@ def _item(value: Any, key: Any) -> Any:
     if isinstance(value, Mapping):
         return _part(value, key)
     if not isinstance(value, Sequence):
-        raise _Untold(f"{in_words(value)} has no items")
+        raise _Undefined(f"{in_words(value)} has no items")
     try:
         return value[key]
     except IndexError:
-        raise _Untold(f"there is no item {key} among {len(value)}") from None
+        raise _Undefined(f"there is no item {key} among {len(value)}") from None
     except TypeError:
-        raise _Untold(f"items go by number, not by {in_words(key)}") from None
+        raise _Undefined(f"items go by number, not by {in_words(key)}") from None
 
 
 def _compared(left: Any, right: Any, compare: Callable[[Any, Any], Any]) -> Any:
     try:
         return compare(left, right)
     except TypeError:
-        raise _Untold(f"{in_words(left)} can't be compared with {in_words(right)}") from None
+        raise _Undefined(f"{in_words(left)} can't be compared with {in_words(right)}") from None
 
 
 def _remainder(left: Any, right: Any) -> Any:
     """Return the remainder of numbers: with a text, `%` could create one of any length."""
     if isinstance(left, str):
-        raise _Untold("% takes numbers")
+        raise _Undefined("% takes numbers")
     return left % right
 
 

@@ -193,9 +193,6 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
     """Return a notice about an unfinished thread that continues with another graph than it ran on.
 
     `old` is the graph in the log.
-
-    Args:
-        old: the graph as the log has it.
     """
     done = session.cursor.status in ("completed", "cancelled")
     if session.store is None or session.cursor.head < 0 or done or old.digest in ("", session.graph.digest):

@@ -39,9 +39,6 @@ class SearchHit(msgspec.Struct, frozen=True):
     """A place in the log that contains a text; texts are raw.
 
     For an update, `path` is the place in the value of its channel, as `[2].source`.
-
-    Args:
-        path: of an update the place in the value of its channel, as `[2].source`.
     """
 
     step: Annotated[int, about("The step.")]
@@ -63,9 +60,6 @@ class Moment(msgspec.Struct, frozen=True):
     """A step at which a condition became true.
 
     `before` and `after` are the values of the expression's channels that the step wrote.
-
-    Args:
-        before, after: what the expression's channels that the step wrote were, and are since.
     """
 
     step: Annotated[int, about("The step.")]
@@ -317,9 +311,6 @@ def ask(
 
     An undefined condition counts as false. With `first`, only the first step is wanted.
 
-    Args:
-        first: the first of them is enough.
-
     Raises:
         ExpressionInvalid: it can't be read, or names no public channel.
     """
@@ -327,7 +318,7 @@ def ask(
     expression = Expression(text)
     head = thread.cursor.head
     moments: list[Moment] = []
-    held, undefined, why, told, looked = False, 0, "", 0, 0
+    held, undefined, why, reported, looked = False, 0, "", 0, 0
     holds: bool | None = None
     for step, before, values in _fold(thread, store, names, 0, head):
         looked = step + 1
@@ -340,11 +331,11 @@ def ask(
                 moments.append(_moment(store, thread.thread_id, step, before, values))
             held = bool(holds)
         if (first and moments) or looked % _TOLD_EVERY == 0:
-            report(tuple(moments[told:]), looked, head + 1)
-            told = len(moments)
+            report(tuple(moments[reported:]), looked, head + 1)
+            reported = len(moments)
         if first and moments:
             break
-    report(tuple(moments[told:]), looked, head + 1)
+    report(tuple(moments[reported:]), looked, head + 1)
     return Asked(tuple(moments), holds, undefined, why, looked)
 
 

@@ -130,9 +130,6 @@ class LocalHub:
 
         `at_once` is not used here: nothing has to be copied first.
 
-        Args:
-            at_once: nothing has to be copied here.
-
         Raises:
             UnknownThread: there is no such thread.
         """
@@ -203,10 +200,6 @@ class LocalHub:
 
         `read_only_reason` is why it may not be run, "" if it may. `make` makes it from the arguments of
         `LocalDriver`.
-
-        Args:
-            read_only_reason: why nothing of it may be run, "" where it may be.
-            make: makes it, of the arguments of `LocalDriver`.
         """
         if self._read_only:
             refusals = refusing_all(self._read_only)
@@ -347,10 +340,6 @@ class LocalHub:
 
         `source` says how another process builds the graph; it is kept with the thread. `context` is that
         of a new thread's first invocation.
-
-        Args:
-            source: how to build the graph again in another process, kept with the thread.
-            context: of a new thread's first invocation.
         """
         if (opened := await self._opened(self._drivers, thread_id)) is not None:
             return opened

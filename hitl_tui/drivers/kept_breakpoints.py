@@ -84,10 +84,6 @@ def kept_breakpoints(name: str, source: str) -> KeptBreakpoints:
     """Return the file for a graph's breakpoints.
 
     `source` is how its threads' records name it, "" for none.
-
-    Args:
-        name: the graph's.
-        source: what its threads' records name it by, "" for nothing.
     """
     from hitl_tui.config import breakpoints_folder
 

@@ -452,10 +452,10 @@ class LocalDriver:
             session = await self._with_graph(ask=not isinstance(command, Answer))
             if isinstance(command, ConfigureAgents):
                 return await preview_agents(session, command)
-            told = preview(session, command)
-            if isinstance(command, UpdateState) and told.forks and command.expected_step is not None:
-                return replace(told, repeats=await self._repeats_after(session, command.expected_step))
-            return told
+            previewed = preview(session, command)
+            if isinstance(command, UpdateState) and previewed.forks and command.expected_step is not None:
+                return replace(previewed, repeats=await self._repeats_after(session, command.expected_step))
+            return previewed
 
         return await self._engine.call(work())
 
@@ -766,9 +766,6 @@ class LocalDriver:
         """Run `work` on the session, on the engine's thread.
 
         `graph` says that it needs a graph that can run; otherwise the one in the log is enough.
-
-        Args:
-            graph: it takes a graph that can run; without it the one of the log will do.
         """
 
         async def job() -> R:
@@ -824,8 +821,8 @@ class LocalDriver:
                 self._resync()
             raise
         take_graph(session, graph)
-        if told := graph_notice(session, logged):
-            session.notice = ". ".join(filter(None, (session.notice, told)))
+        if notice := graph_notice(session, logged):
+            session.notice = ". ".join(filter(None, (session.notice, notice)))
             self._resync()
         self._follow_graph_file()
         if self._watch:

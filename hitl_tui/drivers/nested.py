@@ -95,9 +95,6 @@ class Follower:
     between them.
 
     Args: head: the newest emitted step.
-
-    Args:
-        head: the newest step that was told.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
-"""Policies: a TOML file of rules that answer what waits, each where its condition holds.
+"""Policies: a TOML file of rules that answer requests, each if its condition is true.
 
-A condition is in the language of breakpoints, over the public channels of the thread and the facts of what it
-asks.  A fact goes before a channel of its name, which an agent may have written: `state.risk` is the channel.
+A condition is an expression as for breakpoints, over the public channels of the thread and facts of its
+request. A fact has precedence over a channel of its name, which an agent may have written: `state.risk` is
+the channel.
 """
 
 from __future__ import annotations
@@ -171,9 +172,6 @@ def match(policy: Policy, snapshot: Snapshot, request: Request, now: int) -> Mat
 
     A rule that names a private channel, or one that the graph lacks, is skipped. An undefined condition
     stops the search, as the rule might be the right one. `now` is in microseconds since the epoch.
-
-    Args:
-        now: microseconds since the epoch.
     """
     facts = _facts(snapshot, request, now)
     channels = {

@@ -263,9 +263,6 @@ class Driver(Protocol):
         """Return the result of the routing function after a step for its state; None if there is no choice.
 
         `load` loads the graph if it isn't loaded yet.
-
-        Args:
-            load: load the graph where it is not loaded yet.
         """
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
@@ -353,9 +350,6 @@ class Hub(Protocol):
         """Open a thread's driver for a while; it is closed at the end unless somebody else has it open.
 
         With `look` it only views: none of the thread is ever built.
-
-        Args:
-            look: to look at it alone: nothing of it is ever built.
         """
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:
@@ -392,7 +386,7 @@ class Hub(Protocol):
                 it raises ends this.
 
         Raises:
-            UsageError: nothing can be taken out here.
+            UsageError: nothing can be deleted here.
         """
 
     async def delete(
@@ -411,7 +405,7 @@ class Hub(Protocol):
             on_batch: called from any thread with the threads of a deleted batch; returns whether to continue.
 
         Raises:
-            StaleWriter: one has moved since; those that have gone before it are gone.
+            StaleWriter: a thread has moved since; those deleted before it stay deleted.
             ThreadBusy, UsageError: as for `plan_deletion`.
         """
 

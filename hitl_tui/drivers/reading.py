@@ -329,9 +329,6 @@ class RecordedThread(LoggedView):
         """Return everything a screen would need at the start.
 
         `signing_key` would sign decisions, "" for none.
-
-        Args:
-            signing_key: the key that would sign what is decided, "" for none.
         """
         return snapshot(
             self.logged,

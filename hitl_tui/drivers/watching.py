@@ -286,9 +286,6 @@ class Looking:
     """Records in the store that somebody here has a card open, again and again until they close it.
 
     `watcher` ignores the person's own record.
-
-    Args:
-        watcher: what goes without the own look.
     """
 
     def __init__(self, session: Session, watcher: Watcher) -> None:
@@ -319,7 +316,7 @@ class Looking:
                 self._session.store.leave(self._session.thread_id, presence.lease.token)
             except HitlError as error:
                 log.warning(
-                    "thread %s: that nobody looks could not be told: %s", self._session.thread_id, error
+                    "thread %s: could not record that the card was closed: %s", self._session.thread_id, error
                 )
 
     def _renew(self) -> None:
@@ -334,9 +331,7 @@ class Looking:
         try:
             store.attend(self._session.thread_id, presence, now)
         except HitlError as error:  # a store that can't be written may still be viewed
-            log.warning(
-                "thread %s: that somebody looks could not be told: %s", self._session.thread_id, error
-            )
+            log.warning("thread %s: could not record that a card is open: %s", self._session.thread_id, error)
         self._timer = asyncio.get_running_loop().call_later(_LOOK_AGAIN, self._renew)
 
 
@@ -346,7 +341,7 @@ _LOOK_AGAIN = 25.0
 
 
 def _shown(attending: tuple[Presence, ...]) -> list[tuple[object, ...]]:
-    """Return what distinguishes people who are there; that somebody still has a card open is no news."""
+    """Return what distinguishes people who are there; renewed records are not."""
     return [(at.lease.token, at.claims, at.until if at.claims else 0) for at in attending]
 
 

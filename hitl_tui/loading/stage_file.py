@@ -36,7 +36,7 @@ class ScriptInvalid(UsageError):
 
 
 class ShowTable(Table, frozen=True):
-    """The show as a whole."""
+    """The presentation as a whole."""
 
     graph: Annotated[
         Text, Meta(description="As for `run`: a file beside this one, module:attribute, or a sample.")
@@ -45,35 +45,37 @@ class ShowTable(Table, frozen=True):
     model: Annotated[str, Meta(description="A model in place of the graph's own.")] = ""
     cassette: Annotated[str, Meta(description="Answer model calls from this file, beside this one.")] = ""
     theme: Annotated[str, Meta(description="The colours.", examples=["presenter"])] = ""
-    thread: Annotated[str, Meta(description="What the show's threads are called; numbers follow.")] = "show"
+    thread: Annotated[str, Meta(description="The name of the presentation's threads, before a number.")] = (
+        "show"
+    )
     pace: Pace = 1.0
     notes: Notes = ""
 
 
 class StopTable(Table, frozen=True):
-    """A planned stop: where it is, and what is then shown and said."""
+    """A planned stop: where it is, and what is shown and said there."""
 
-    after: Annotated[str, Meta(description="Behind a step of this node.")] = ""
+    after: Annotated[str, Meta(description="After a step of this node.")] = ""
     before: Annotated[str, Meta(description="Before this node runs.")] = ""
     at: Annotated[
-        Moment | None, Meta(description="At the start, where a question waits for a human, or at the end.")
+        Moment | None, Meta(description="At the start, at a request to a person, or at the end.")
     ] = None
     when: Annotated[
-        str, Meta(description="An expression over channels that holds then.", examples=["revision_n > 1"])
+        str, Meta(description="An expression over channels that is true there.", examples=["revision_n > 1"])
     ] = ""
     visit: Visit | None = None
     title: Annotated[str, Meta(description="The caption's bold line.")] = ""
-    text: Annotated[str, Meta(description="The caption's quiet lines.")] = ""
+    text: Annotated[str, Meta(description="The caption's other lines.")] = ""
     notes: Notes = ""
     spotlight: Annotated[Pane | None, Meta(description="The pane that is shown large, alone.")] = None
     channel: Annotated[str, Meta(description="The channel to select.")] = ""
     view: Annotated[
         Literal["text", "diff", "json", "blame"] | None, Meta(description="How its value is shown.")
     ] = None
-    answer: Annotated[
-        str, Meta(description="The answer to suggest to whoever decides on stage; they still decide.")
-    ] = ""
-    words: Annotated[str, Meta(description="The words to suggest with that answer.")] = ""
+    answer: Annotated[str, Meta(description="The answer to suggest to the presenter, who still decides.")] = (
+        ""
+    )
+    words: Annotated[str, Meta(description="The text to suggest with that answer.")] = ""
     pace: Pace | None = None
 
 
@@ -88,13 +90,13 @@ class CaptionTable(Table, frozen=True):
 
 
 class StageFile(Table, frozen=True):
-    """A script for the stage of hitl-tui."""
+    """A presentation script of hitl-tui."""
 
     show: ShowTable
     inputs: Annotated[dict[str, Any], Meta(description="The first input, by channel.")] = msgspec.field(
         default_factory=dict
     )
-    stops: Annotated[list[StopTable], Meta(description="In the order in which they come.")] = msgspec.field(
+    stops: Annotated[list[StopTable], Meta(description="The stops, in order.")] = msgspec.field(
         default_factory=list
     )
     captions: list[CaptionTable] = msgspec.field(default_factory=list)

@@ -187,7 +187,7 @@ class ChoiceTable(Table, frozen=True):
 
 
 class GateTable(Table, frozen=True):
-    """A question to a human, with what each answer does to the state."""
+    """A question to a person, with what each answer does to the state."""
 
     title: Annotated[Text, Meta(description="The question.")]
     choices: Annotated[list[ChoiceTable], Meta(description="The allowed answers.", min_length=1)]
@@ -253,7 +253,7 @@ class NodeTable(Table, frozen=True):
             examples=["my_nodes.py:fetch", "my_package.nodes:fetch"],
         ),
     ] = ""
-    gate: Annotated[GateTable | UnsetType, Meta(description="A question to a human.")] = UNSET
+    gate: Annotated[GateTable | UnsetType, Meta(description="A question to a person.")] = UNSET
     reads: Annotated[
         str | list[str], Meta(description='Channels it may read; "*" for all public ones, none by default.')
     ] = []
@@ -288,7 +288,7 @@ OnError: TypeAlias = Literal["collect", "fail"]
 
 
 class MapTable(NodeTable, frozen=True, kw_only=True):
-    """A node that runs once for each item of a list, side by side; its prompt shows {item}."""
+    """A node that runs once for each item of a list, in parallel; its prompt shows {item}."""
 
     over: Annotated[
         Text, Meta(description="The channel with the list, or a path into one.", examples=["plan.steps"])
@@ -315,7 +315,7 @@ class ParallelTable(Table, frozen=True):
 
 
 class SubgraphTable(Table, frozen=True):
-    """A whole graph as one node, on a thread of its own."""
+    """A whole graph as one node, with its own thread."""
 
     graph: Annotated[Text, Meta(description="A graph file beside this one.", examples=["team.toml"])]
     inputs: Annotated[dict[str, str], Meta(description="This graph's channel to the inner one's.")] = {}
@@ -326,7 +326,7 @@ class SubgraphTable(Table, frozen=True):
 
 
 class EdgeTable(Table, frozen=True):
-    """A fixed way on."""
+    """An edge that is always taken."""
 
     source: Annotated[str, Meta(description="A node, or START.")] = msgspec.field(name="from")
     to: Annotated[str, Meta(description="A node, or END.")]
@@ -345,7 +345,7 @@ class RouteTable(Table, frozen=True):
 
 
 class InterruptsTable(Table, frozen=True):
-    """Where a run stops for a human."""
+    """Where a run stops for a person."""
 
     before: Annotated[
         str | list[str | GateAtTable], Meta(description='Nodes or gates to stop before; "*" for all nodes.')
