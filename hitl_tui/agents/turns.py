@@ -140,7 +140,7 @@ def sendable_turns(turns: Sequence[Message]) -> list[Message]:
     """Return the turns as every provider accepts them.
 
     - A result without its call is left out: a bounded history has dropped the call.
-    - If a bounded history starts inside an exchange with tools, what is sent starts with the user's next turn.
+    - If a bounded history starts inside an exchange with tools, it is sent from the user's next turn on.
     - A call without its result gets one that says so: the node stopped before it, or it was removed.
     - Arguments that are not a JSON object become `{}`.
     - An assistant's turn without text and calls is left out.
