@@ -121,7 +121,6 @@ EXAMPLES = {
     ],
     "rerun": ["hitl-tui rerun r1 --dry-run", "hitl-tui rerun r1 r1-fixed"],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
-    "declassify": ['hitl-tui declassify w1 mail --reason "read it, no instructions in it"'],
     "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
     "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
     "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
@@ -225,7 +224,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
             "Run a thread again in a fork, from where its code changed.",
         ),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
-        "declassify": Entry("hitl_tui.cli.taint", "Trust the current value of an untrusted channel."),
     },
     "Look": {
         "watch": Entry("hitl_tui.cli.notify", "Notify you of what waits for you, expires soon or has ended."),

@@ -1,4 +1,4 @@
-"""`taint` and `declassify`: why a channel is tainted, and a human's word that it may be trusted."""
+"""`taint`: why a channel is tainted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import complete_thread, thread_argument
+from hitl_tui.cli.options import complete_thread
 from hitl_tui.cli.output import emit, say
-from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, on_thread
+from hitl_tui.cli.thread import OpenStored, on_log
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -43,31 +43,6 @@ def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     else:
         _say(tainted, ways, channel)
     return ExitCode.DONE
-
-
-@click.command()
-@thread_argument
-@click.argument("channel")
-@click.option("--reason", required=True, metavar="TEXT", help="Why it may be trusted now.")
-@click.option("--expected-step", type=int, metavar="N", help="Refuse if the newest step is not N.")
-@on_thread(acts=True, builds=True)
-async def declassify(
-    opened: OpenThread, *, thread: str, channel: str, reason: str, expected_step: int | None
-) -> ExitCode:
-    """Trust the current value of an untrusted channel.
-
-    This adds a step that changes no value; the ledger keeps your name and your reason. Values that were
-    made from it before stay untrusted.
-    """
-    from hitl_tui.cli.headless import report
-    from hitl_tui.engine.commands import Declassify
-
-    driver = await opened.thread(thread)
-    snapshot = await driver.snapshot()
-    _check_known(snapshot.graph, channel)
-    step = snapshot.progress.head if expected_step is None else expected_step
-    made_step = await driver.execute(Declassify(channel, opened.settings.reviewer, reason, step))
-    return await report(driver, as_json=opened.as_json, done=True, made_step=made_step)
 
 
 def _check_known(graph: GraphInfo, channel: str) -> None:

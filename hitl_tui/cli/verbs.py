@@ -113,7 +113,15 @@ def _work(verb: Verb) -> Callable[..., Any]:
             driver, step = await open_place(opened, words["place"])
         else:
             driver, step = await opened.thread(words["thread"]), None
-        at = At(driver, opened.hub, opened.settings.reviewer, step=step, given=given.fields)
+        at = At(
+            driver,
+            opened.hub,
+            opened.settings.reviewer,
+            step=step,
+            claim_minutes=opened.settings.claim_minutes,
+            leaves=True,
+            given=given.fields,
+        )
         player = _Player(opened, at, given)
         try:
             await player.play(verb.talk(at))

@@ -30,7 +30,7 @@ from hitl_tui.plain.running import (
     where,
 )
 from hitl_tui.plain.store import delete, prune, sizes
-from hitl_tui.plain.taint import declassify, reveal, why_tainted
+from hitl_tui.plain.taint import reveal, why_tainted
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.conversation import Verb
 
@@ -54,8 +54,11 @@ class PlainCommand(NamedTuple):
     def help_lines(self) -> list[str]:
         """Return a line for each way to use it, as `help` prints them."""
         names = f"{self.letter}, {self.word}" if self.letter else self.word
-        short = self.letter or self.word
-        return [f"{f'{short} {after}' if after else names}: {what}." for after, what in self.help]
+        words = [names, *[self.letter or self.word] * (len(self.help) - 1)]
+        return [
+            f"{f'{word} {after}' if after else word}: {what}."
+            for word, (after, what) in zip(words, self.help, strict=True)
+        ]
 
 
 def _without_words(do: Callable[[Context], None]) -> Run:
@@ -154,7 +157,6 @@ _OTHERS: Final = (
         "j", "workers", _without_words(list_workers), (("", "the workers, what they run, what is queued"),)
     ),
     PlainCommand("y", "taint", why_tainted, (("CHANNEL", "why it is untrusted"),)),
-    PlainCommand("Y", "declassify", declassify, (("CHANNEL", "trust it, with a reason"),)),
     PlainCommand("r", "reveal", reveal, (("CHANNEL", "show a private value; that you looked is logged"),)),
     PlainCommand("V", "verify", check, (("", "check the log; strict and replay check more"),)),
     PlainCommand(
@@ -252,7 +254,12 @@ _OTHERS: Final = (
 def _of_verb(entry: VerbEntry, verb: Verb) -> PlainCommand:
     run = lambda context, words: play(context, entry, words)  # noqa: E731
     summary = entry.summary.removesuffix(".")
-    return PlainCommand(verb.letter, entry.name, run, (("", summary[:1].lower() + summary[1:]),))
+    arguments = " ".join(field.name.upper() for field in verb.arguments)
+    more = [f"{field.name}={field.metavar}" for field in verb.options]
+    more += [choice.name for choice in verb.choices if choice.flag]
+    help_lines = [(arguments, summary[:1].lower() + summary[1:])]
+    help_lines += [(" ".join(more), "what else may be typed")] if more else []
+    return PlainCommand(verb.letter, entry.name, run, tuple(help_lines))
 
 
 @cache

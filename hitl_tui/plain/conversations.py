@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import HitlError, UsageError
@@ -31,6 +31,9 @@ from hitl_tui.verbs.conversation import (
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, sentence
 
+_ROWS: Final = 100
+"""Rows of what a question is about."""
+
 
 class Typed(NamedTuple):
     """What was typed after a verb: texts by field, and the choice that was named."""
@@ -53,8 +56,17 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
     typed = read_words(entry.name, verb, words)
     snapshot = ready_to(context, verb.command)
     step = _step(typed.fields.pop("step", ""), snapshot.progress.head)
-    at = At(context.driver, context.hub, context.actor, snapshot.state_hash, step=step, given=typed.fields)
-    player = _Player(context, typed)
+    at = At(
+        context.driver,
+        context.hub,
+        context.actor,
+        snapshot.state_hash,
+        step=step,
+        claim_minutes=context.claim_minutes,
+        given=typed.fields,
+    )
+    optional = {field.name for field in verb.options}
+    player = _Player(context, typed, asks=typed.fields.keys().isdisjoint(optional))
     try:
         player.play(verb.talk(at))
     except HitlError as error:
@@ -73,11 +85,19 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
 
 @dataclass
 class _Player:
+    """Answers a conversation.
+
+    Args:
+        asks: ask for what was not typed, also if it need not be given.
+    """
+
     context: Context
     typed: Typed
+    asks: bool
     done: bool = False
     opened: bool = False
     told: bool = False
+    said: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def __post_init__(self) -> None:
         self.texts = dict(self.typed.fields)
@@ -123,15 +143,17 @@ class _Player:
         say = self.context.console.say
         if ask.refused is not None:
             say(*refusal(ask.refused))
-        else:
-            say(sentence(ask.title), *content(list(ask.text), len(ask.text)))
+        if (ask.text, ask.beside) != self.said:
+            self.said = ask.text, ask.beside
+            say(sentence(ask.title), *content(ask.text), *content(ask.beside, _ROWS))
         choice = self._choose(ask)
         if choice is None:
             return None
         question = f"{capital(choice.label)}?{f' {sentence(capital(choice.note))}' if choice.note else ''}"
         if (choice.final or ask.confirm) and not confirm(self.context.console, question):
             return None
-        return Reply(choice.name, self._texts(ask))
+        texts = self._texts(ask)
+        return None if ask.missing(texts) else Reply(choice.name, texts)
 
     def _choose(self, ask: Ask) -> Choice | None:
         """Return the choice that was typed, else ask for one; a single one needs no question."""
@@ -153,12 +175,13 @@ class _Player:
         return next((choice for choice in ask.choices if word in (choice.key, choice.name) and word), None)
 
     def _texts(self, ask: Ask) -> dict[str, str]:
-        """Return what was typed after the verb, if it was accepted; else ask for each field."""
-        if self.typed.fields and ask.refused is None:
-            return {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
-        texts = {}
+        """Return what was typed after the verb, if it was accepted, and ask for the other fields."""
+        texts = (
+            {} if ask.refused else {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
+        )
         for field in ask.fields:
-            if not field.rare:
+            wanted = field.required or ((self.asks or ask.refused) and not field.rare)
+            if wanted and not texts.get(field.name):
                 texts[field.name] = self.texts[field.name] = self._text(field)
         return texts
 

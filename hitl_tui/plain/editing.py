@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine.commands import Fork, UpdateState
@@ -11,7 +11,7 @@ from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
 from hitl_tui.plain.running import look
-from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.answers import find_channel
 from hitl_tui.view.edits import as_node_lines, withdrawn_lines
 from hitl_tui.view.family import free_name
 from hitl_tui.view.glyphs import ASCII
@@ -20,19 +20,6 @@ from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
-
-
-def find_channel(names: Sequence[str], typed: str) -> str:
-    """A channel by number, as listed, or by name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if typed in names:
-        return typed
-    if typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(names):
-        return names[int(typed) - 1]
-    raise UsageError(f"there is no channel {typed!r}", did_you_mean(typed, names))
 
 
 def show_value(context: Context, typed: str) -> None:

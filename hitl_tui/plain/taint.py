@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.commands import Declassify, Reveal
+from hitl_tui.engine.commands import Reveal
 from hitl_tui.engine.log.taint import Taint
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
-from hitl_tui.plain.deciding import give_back, ready_to
-from hitl_tui.plain.editing import find_channel
+from hitl_tui.view.answers import find_channel
 from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.taint import lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
@@ -25,36 +24,6 @@ def why_tainted(context: Context, typed: str) -> None:
     for taint in tainted:
         ways = context.run(context.driver.lineage(taint.channel, snapshot.progress.head))
         context.console.say(*spans([taint_line(taint)]), *spans(lineage_lines(ways)))
-
-
-def declassify(context: Context, typed: str) -> None:
-    """Say that a tainted channel may be trusted as it is now, and why."""
-    snapshot = context.snapshot()
-    tainted = [taint.channel for taint in _tainted(snapshot)]
-    if not tainted:
-        raise UsageError("no channel is tainted")
-    ready_to(context, Declassify)
-    listed = list(snapshot.values)
-    channel = find_channel(listed, typed or context.console.ask("Channel, by number or name:"))
-    if channel not in tainted:
-        raise UsageError(f"channel {channel!r} is not tainted", f"tainted channels: {', '.join(tainted)}")
-    context.console.say(
-        f"{name(channel)} now:",
-        *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
-    )
-    reason = context.console.ask("Why may it be trusted? Empty leaves it untrusted:")
-    if not reason:
-        context.console.say("Nothing was changed.")
-        return
-    head = snapshot.progress.head
-    seen = snapshot.checkpoints[-1].state_hash
-    command = Declassify(channel, context.actor, reason, head, seen)
-    try:
-        step = context.run(context.driver.execute(command))
-    except HitlError as error:
-        give_back(context, error, head, ("reason was", reason))
-        return
-    context.console.say(f"Declassified as step {step}; what was made from it before stays untrusted.")
 
 
 def reveal(context: Context, typed: str) -> None:

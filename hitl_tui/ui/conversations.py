@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hitl_tui.errors import HitlError
@@ -15,11 +16,14 @@ from hitl_tui.view.session import ViewSession
 _MORE: Final = Option("more fields", "+", "more fields")
 
 
-async def play(screen: Host, session: ViewSession, verb: Verb, selected: str = "") -> None:
+async def play(
+    screen: Host, session: ViewSession, verb: Verb, *, selected: str = "", request: str = ""
+) -> None:
     """Play the conversation of a verb about the shown thread, in a worker of the screen.
 
     Args:
         selected: the channel that is selected.
+        request: the id of the request whose card is open, "" for none.
     """
     thread_id, step = session.shown or (session.thread_id, None)
     at = At(
@@ -29,6 +33,8 @@ async def play(screen: Host, session: ViewSession, verb: Verb, selected: str = "
         session.view.state_hash,
         step=step,
         selected=selected,
+        request=request,
+        claim_minutes=screen.attention.claim_minutes,
         running=session.view.running_node or "",
     )
     await _Player(screen, session, at).play(verb.talk(at))
@@ -62,15 +68,19 @@ class _Player:
             case Open(thread_id):
                 await screen.open_thread(thread_id)
                 return await self._session.hub.open(thread_id)
-            case Tell(text, title):
-                screen.show_message(text, title)
+            case Tell(text, title, visible=visible):
+                if not visible:
+                    screen.show_message(text, title)
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:
         fields = [field for field in ask.fields if not field.rare]
         answer = await self._answer(ask, fields, more=len(fields) < len(ask.fields))
         if answer is not None and answer.id == _MORE.id:
-            answer = await self._answer(ask, list(ask.fields), typed=answer.fields)
+            fields = list(ask.fields)
+            answer = await self._answer(ask, fields, typed=answer.fields)
+        while answer is not None and (missing := ask.missing(answer.fields)) is not None:
+            answer = await self._answer(replace(ask, refused=missing), fields, typed=answer.fields)
         return None if answer is None else Reply(answer.id, answer.fields)
 
     async def _answer(

@@ -7,7 +7,6 @@ from typing import Final
 
 from hitl_tui.engine.commands import (
     Answer,
-    Declassify,
     Fork,
     PrepareGraph,
     Rerun,
@@ -156,14 +155,6 @@ def _can_reveal(now: Situation) -> str:
     return has_steps(now) or now.refusal(Reveal) or running_now(now)
 
 
-def _can_declassify(now: Situation) -> str:
-    if not now.tainted:
-        return thread_open(now) or "the selected channel is not tainted"
-    if now.past:
-        return not_newest(now)
-    return now.refusal(Declassify) or _can_edit(now)
-
-
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -265,8 +256,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            thread_open),
     Action("look.reveal", "o", "Reveal", "Show the selected private value; that you looked is logged", "Look",
            _can_reveal),
-    Action("change.declassify", "Y", "Declassify", "Say why the selected tainted channel may be trusted",
-           "Change", _can_declassify),
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _agents),
     Action("look.tab", "w", "Panes", "Next pane, if they don't all fit; else versions merged or side by side",

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
 
@@ -32,7 +32,8 @@ class Field:
         value: what the dialog proposes. Other hosts name it, and send "" where nothing is typed.
         about: its sentence in the subcommand's `--help`.
         metavar: what stands for its value in `--help`, as "NAME".
-        required: a subcommand refuses to run without it.
+        required: a subcommand refuses to run without it, a dialog asks again, and plain text mode takes an
+            empty one for leaving.
         pair: the subcommand takes it as NAME=VALUE.
         many: the subcommand takes several; the reply has them as words of a shell (`shlex.split`).
         rare: a dialog shows it on request, and plain text mode does not ask for it.
@@ -77,6 +78,7 @@ class Ask:
 
     Args:
         text: sentences, sanitised by the host.
+        beside: what it is about, which the screen shows beside the dialog; plain text mode prints it.
         refused: why the last reply was not accepted.
         confirm: a subcommand shows the text and asks for a yes, or takes `--yes`.
         document: the same as `text` for a program, printed by `--dry-run --json`.
@@ -89,6 +91,12 @@ class Ask:
     refused: HitlError | None = None
     confirm: bool = False
     document: Document | None = None
+    beside: tuple[str, ...] = ()
+
+    def missing(self, typed: Mapping[str, str]) -> UsageError | None:
+        """Return what is wrong with a reply that leaves a required field empty."""
+        left = [each.label for each in self.fields if each.required and not typed.get(each.name, "").strip()]
+        return UsageError(f"nothing was typed: {left[0]}") if left else None
 
 
 @dataclass(frozen=True)
@@ -142,11 +150,13 @@ class Tell:
         text: a sentence.
         title: one or two words before it, on screen.
         document: the same for a program, printed by `--json`.
+        visible: the screen shows it by itself, and says nothing.
     """
 
     text: str
     title: str = ""
     document: Document | None = None
+    visible: bool = False
 
 
 Talk: TypeAlias = AsyncGenerator[Ask | Do | Follow | Open | Tell, Any]
@@ -161,7 +171,10 @@ class At:
         seen: the hash of the state that was shown to the person; b"" if nothing was shown.
         step: a step of the thread, if one was named or is shown; None for the newest.
         selected: the channel that is selected.
+        request: the id of the request whose card is open, or that is selected in a list; "" for none.
         running: the node that runs in this process now; "" if none does.
+        claim_minutes: how long a claim lasts.
+        leaves: the process ends with the conversation, as that of a subcommand.
         given: what was typed after the verb, by field; the fields of `Verb.options` and `Verb.arguments`.
     """
 
@@ -171,7 +184,10 @@ class At:
     seen: bytes = b""
     step: int | None = None
     selected: str = ""
+    request: str = ""
     running: str = ""
+    claim_minutes: float = 15
+    leaves: bool = False
     given: Mapping[str, str] = field(default_factory=dict)
 
 

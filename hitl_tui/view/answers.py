@@ -97,6 +97,33 @@ def approving_choice(request: Request, thread_id: str) -> Choice:
     )
 
 
+def find_channel(names: Sequence[str], typed: str) -> str:
+    """Return a channel by its name, or by its number in the list of all.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if typed in names:
+        return typed
+    if typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(names):
+        return names[int(typed) - 1]
+    raise UsageError(f"there is no channel {typed!r}", did_you_mean(typed, names))
+
+
+def read_step(text: str, option: str) -> int:
+    """Read the number of a step.
+
+    Args:
+        option: its name, for the error message.
+
+    Raises:
+        UsageError: it is not a number.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{option} is {text!r}", "give the number of a step")
+    return int(text)
+
+
 def read_limit(text: str) -> tuple[str, float | str | None]:
     """Read a limit and its number, as "max_iterations=50"; "none" means no limit.
 

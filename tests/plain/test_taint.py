@@ -36,8 +36,8 @@ def test_why_a_channel_is_tainted(said: Said) -> None:
 @pytest.mark.slow
 def test_a_channel_is_declassified_only_with_a_reason(said: Said, app: App) -> None:
     out = said("webpage.py", "Y page", "", "Y page", "read it twice", "y page", "Y page")
-    assert "Nothing was changed." in out
-    assert "Declassified as step" in out
+    assert "Nothing was done." in out
+    assert "page is trusted from step 4 on; what was made from it before stays untrusted." in out
     assert "page is not tainted." in out
     assert "channel 'page' is not tainted" in out
     assert "read it twice" in app.expect(0, "log", "t").out

@@ -13,6 +13,15 @@ graph = graph.compile(limits=Limits(max_iterations=2))
 """
 """A graph that counts until its limit of two nodes stops it."""
 
+UNTRUSTED = """
+from hitl_tui import END, START, Channel, StateGraph
+graph = StateGraph({"page": Channel(""), "sent": Channel("")}, name="policy")
+graph.add_node("fetch", lambda state: {"page": "hello"}, external="web")
+graph.add_node("send", lambda state: {"sent": state["page"]}, on_taint="block")
+graph = graph.add_edge(START, "fetch").add_edge("fetch", "send").add_edge("send", END).compile()
+"""
+"""A graph that fails until somebody trusts its channel `page`."""
+
 
 def stopped(app: App) -> None:
     """Run the thread `r` of `flow.py` until something stops it."""

@@ -48,6 +48,7 @@ class Case:
         keys: what the screen presses before the verb's key, as to select a channel.
         codes: the exit codes that the subcommand may have.
         asked_again: what the dialog says when it comes again; "" if it closes.
+        selected: the fields that the screen does not ask for, since they are selected there.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Case:
     keys: tuple[str, ...] = ()
     codes: tuple[int, ...] = (0, 1, 3)
     asked_again: str = ""
+    selected: tuple[str, ...] = ()
 
 
 class Hosts:
@@ -94,6 +96,7 @@ class Hosts:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(LocalDriver, "execute", noted)
+            patch.setattr("hitl_tui.plain.conversations.confirm", lambda console, question: True)
             match host:
                 case "screen":
                     asyncio.run(self._on_screen(case, store, sent))
@@ -132,7 +135,7 @@ class Hosts:
         place = [f"@{case.step}"] if case.step is not None else []
         words = [case.verb, *place, *(f'{name}="{text}"' for name, text in case.fields.items())]
         words += _flag(case)
-        self._monkeypatch.setattr("sys.stdin", io.StringIO(f"{' '.join(words)}\nyes\n\n\n\nq\n"))
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(f"{' '.join(words)}\n\n\n\nq\n"))
         self._app("resume", "r", "--plain", "--as", "ann")
 
     def _as_subcommand(self, case: Case) -> None:
@@ -159,15 +162,16 @@ def _flag(case: Case) -> list[str]:
 
 async def _fill(screen: Screen, case: Case) -> None:
     """Answer the dialog: type into its fields, and press the key of the choice."""
-    if not isinstance(screen.app.screen, Dialog) and not case.fields and not case.choice:
+    fields = {name: text for name, text in case.fields.items() if name not in case.selected}
+    if not isinstance(screen.app.screen, Dialog) and not fields and not case.choice:
         return
     await screen.until(lambda: isinstance(screen.app.screen, Dialog), "a dialog")
     dialog = screen.app.screen
     assert isinstance(dialog, Dialog)
-    if any(not dialog.query(f"#{name}") for name in case.fields):
+    if any(not dialog.query(f"#{name}") for name in fields):
         await _choose(screen, "more fields")
         await screen.until(lambda: screen.app.screen is not dialog, "all fields")
-    for name, text in case.fields.items():
+    for name, text in fields.items():
         screen.app.screen.query_one(f"#{name}", SafeInput).value = text
     await _choose(screen, case.choice)
 

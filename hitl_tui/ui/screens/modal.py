@@ -15,6 +15,7 @@ from hitl_tui.engine.commands import Command
 from hitl_tui.ui.textual_private import SteadyScreen
 from hitl_tui.ui.work import Work
 from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.presence import Attention
 from hitl_tui.view.session import ViewSession
 
 Severity = Literal["information", "warning", "error"]
@@ -27,6 +28,7 @@ class Host(Protocol):
     keymap: Keymap
     key_hints: Mapping[str, str]
     session: ViewSession | None
+    attention: Attention
 
     @property
     def app(self) -> App[object]:

@@ -213,14 +213,6 @@ def _check(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(CheckScreen(session.driver, screen.keymap.bindings["look.check"]), chosen)
 
 
-def _declassify(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.taint import ask_declassify
-
-    row = screen.query_one(ChannelsPane).selected_row
-    if row:
-        ask_declassify(screen, session, row, screen.actor)
-
-
 def _reveal(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.taint import ask_reveal
 
@@ -325,7 +317,9 @@ def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
     from hitl_tui.ui.conversations import play
 
     selected = screen.query_one(ChannelsPane).selected
-    screen.command(partial(play, screen, session, entry.load(), selected))
+    asked = screen.review.asked_about
+    request = asked.id if asked is not None else ""
+    screen.command(partial(play, screen, session, entry.load(), selected=selected, request=request))
 
 
 HANDLERS: Final[Mapping[str, Do]] = {
@@ -345,7 +339,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "change.agent": _shown(_try_agent),
     "change.allowed": _shown(_allowed),
     "change.rollback": _shown(_roll_back),
-    "change.declassify": _shown(_declassify),
     "look.check": _shown(_check),
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),

@@ -136,7 +136,7 @@ class Reviewing:
 
     def claim(self) -> None:
         """Take what is asked for a while, or give it back; from somebody else after asking."""
-        session, request = self.screen.session, self._asked_about
+        session, request = self.screen.session, self.asked_about
         if session is None or request is None:
             return
         from hitl_tui.ui.screens.claiming import claim
@@ -154,7 +154,7 @@ class Reviewing:
         """Ask to whom what is asked is passed on, and why."""
         from hitl_tui.ui.screens.claiming import ask_hand_over
 
-        session, request = self.screen.session, self._asked_about
+        session, request = self.screen.session, self.asked_about
         if session is not None and request is not None:
             ask_hand_over(
                 self.screen.app,
@@ -169,7 +169,7 @@ class Reviewing:
         from hitl_tui.ui.screens.allowing import ask_allow
         from hitl_tui.view.allowances import as_it_stands, call_asked_about
 
-        session, request, card = self.screen.session, self._asked_about, self.card
+        session, request, card = self.screen.session, self.asked_about, self.card
         if session is None or request is None:
             return
         action = card.review.draft.action if card is not None and self.card_open else None
@@ -287,14 +287,14 @@ class Reviewing:
 
     def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
-        request = self._asked_about
+        request = self.asked_about
         if request is not None and request.thread:
             self.screen.threads.enter(request.thread)
         elif request is not None and request.subject:
             self.screen.editing.edit_channel(request.subject)
 
     @property
-    def _asked_about(self) -> Request | None:
+    def asked_about(self) -> Request | None:
         """The request on the card while it waits, else the first that does."""
         waiting = self.screen.session.requests if self.screen.session else ()
         wanted = self.card.review.request.id if self.card is not None else ""
@@ -303,7 +303,7 @@ class Reviewing:
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
         waiting = self.screen.session.requests if self.screen.session else ()
-        request = self._asked_about
+        request = self.asked_about
         if request is not None and len(waiting) > 1:
             self.screen.command(
                 partial(self._ask_instead, waiting[(waiting.index(request) + by) % len(waiting)])
@@ -410,7 +410,7 @@ class Reviewing:
         if self.card_open and card is not None:
             from hitl_tui.view.card import how_it_went, vote_given
 
-            asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
+            asked, known, sent = self.asked_about, card.review.request.id, card.review.state == "sent"
             gone = all(pending.id != known for pending in session.requests)
             if gone and not sent and card.survives_refresh():
                 return

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.commands import Declassify, Reveal
-from hitl_tui.errors import StaleWriter
-from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.engine.commands import Reveal
+from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.routes import lines_of_route
-from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Revealed, ViewSession
-from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
-from hitl_tui.view.step_view import ChannelRow
+from hitl_tui.view.spans import Line, Span, trusted, untrusted
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
-from hitl_tui.view.value_lines import value_lines
 from hitl_tui.view.value_source import READ
 
 
@@ -95,46 +90,3 @@ def ask_reveal(
     ]
     options = [Option("reveal", "r", "show it"), BACK]
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
-
-
-def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: str, reason: str = "") -> None:
-    """Ask why a tainted channel may be trusted, showing what is in it and where it came from.
-
-    Args:
-        reason: as typed before: where somebody was faster it is asked again, about what is there now.
-    """
-    head = session.view.progress.head
-
-    async def declassify(reason: str) -> None:
-        try:
-            await session.driver.execute(Declassify(row.name, actor, reason, expected_step=head))
-        except StaleWriter:
-            await session.drain()
-            ask_declassify(screen, session, row, actor, reason)
-            raise
-        screen.show_message("what was made from it before stays untrusted", f"{row.name} is trusted")
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is None:
-            return
-        reason = answer.fields["why"].strip()
-        if not reason:
-            screen.show_message("say why it may be trusted; nothing was changed", "Declassify", "warning")
-            return
-        screen.command(partial(declassify, reason))
-
-    async def ask() -> None:
-        ways = await session.driver.lineage(row.name, head)
-        words = " ".join(value_lines(session.view.values.get(row.name), "text")[:40]).split()
-        text = [
-            f"{row.name} is now: {sanitise_line(' '.join(words), 240)}",
-            "",
-            *(plain_text(line) for line in lineage_lines(ways)[-6:]),
-            "",
-            "One new step marks it as trusted. No value changes.",
-        ]
-        fields = [DialogField("why", "why it may be trusted (required)", reason)]
-        options = [Option("declassify", "d", "trust it from now on"), BACK]
-        screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
-
-    screen.command(ask)
