@@ -21,6 +21,8 @@ _FORBIDDEN = [
     ),
     # An address is compared by its origin, never as text.
     (r"\.netloc\b", {"team/web/origins.py", "stores/postgres/server.py"}),
+    # State is kept in variables; classes of styles only follow it.
+    (r"\.has_class\(", set()),
 ]
 
 

@@ -18,10 +18,10 @@ from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.guard import failure_words
-from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, Modal, Severity
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.header import PageHeader

@@ -15,9 +15,9 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import decides
 from hitl_tui.ui.new_files import file_name, write_file
-from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.format import count

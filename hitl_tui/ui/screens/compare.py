@@ -13,9 +13,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.family import FamilyScreen
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide

@@ -24,9 +24,9 @@ from hitl_tui.engine.log.events import EDIT, Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.gate import decides
-from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.page import KeysBar
+from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane

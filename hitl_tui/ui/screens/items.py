@@ -15,8 +15,8 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Hub, StoredItem
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import start_work

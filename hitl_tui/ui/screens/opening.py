@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.events import Key
 from textual.widget import Widget
 
-from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import BaseScreen
+from hitl_tui.ui.sizes import BREAKPOINTS, HEIGHTS
 
 
 class _Pane(Widget):

@@ -26,7 +26,6 @@ from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import gate_of
-from hitl_tui.ui.screens import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.run_actions import HANDLERS
 from hitl_tui.ui.screens.run_edit import Editing
@@ -38,6 +37,7 @@ from hitl_tui.ui.screens.run_stage import Stage
 from hitl_tui.ui.screens.run_stepping import Stepping
 from hitl_tui.ui.screens.run_threads import Threads
 from hitl_tui.ui.screens.run_watch import Watches
+from hitl_tui.ui.sizes import BREAKPOINTS, HEIGHTS, HIGH_FROM, WIDE_FROM
 from hitl_tui.ui.textual_private import forget_arrangements
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -181,6 +181,7 @@ class RunScreen(RoleScreen):
         self._family_due = 0.0
         self._laid_out = False
         self._unshown: Timer | None = None
+        self.is_stream_silent = False
 
     def compose(self) -> ComposeResult:
         """The panes, which are filled before they are painted; styled for the size that the screen has."""
@@ -242,6 +243,16 @@ class RunScreen(RoleScreen):
         if not sheet.has_source(path):
             sheet.read(path)
             sheet.parse()
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the panes are tabs."""
+        return self.size.width < WIDE_FROM
+
+    @property
+    def is_high(self) -> bool:
+        """Whether there are rows to say more than is needed."""
+        return self.size.height >= HIGH_FROM
 
     @property
     def on_top(self) -> bool:
@@ -441,8 +452,9 @@ class RunScreen(RoleScreen):
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
         self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
-        brief = session.stream.length < (_BRIEF if self.has_class("-high") else 1)
+        brief = session.stream.length < (_BRIEF if self.is_high else 1)
         silent = brief and not session.stream.live and not self.query_one(StreamPane).below
+        self.is_stream_silent = silent
         self.query_one("#right").set_class(silent, "-no-stream")
 
     def _show_channels(self, session: ViewSession) -> None:
@@ -501,7 +513,7 @@ class RunScreen(RoleScreen):
         return keys
 
     def _show_banner(self, session: ViewSession) -> None:
-        narrow = self.size.width < 100 and not self.has_class("-deciding")
+        narrow = self.is_narrow and not self.review.card_open
         rows = banner_of(session, self.key_hints, self.size, narrow=narrow)
         self.query_one(BannerBar).show(*rows)
 

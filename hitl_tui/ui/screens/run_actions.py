@@ -57,7 +57,7 @@ def _run_to(screen: RunScreen) -> None:
     if graph.chosen:
         screen.stepping.run_to(graph.chosen)
     else:
-        if screen.has_class("-narrow"):
+        if screen.is_narrow:
             screen.show_tab("graph")
         graph.focus()
         screen.show_message(f"choose the node: {screen.key_hints['run.to']} again runs to it", "To node")

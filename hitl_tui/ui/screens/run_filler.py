@@ -66,7 +66,7 @@ class FillerRows:
         """Bring the panes up to the shown step, once its value is there."""
         screen = self._screen
         spotlight = screen.stage.pane
-        has_room = screen.has_class("-high") or spotlight in ("channels", "timeline", "stream")
+        has_room = screen.is_high or spotlight in ("channels", "timeline", "stream")
         # In the spotlight what comes is looked at, and alone.
         stands = has_room and (not session.running or (not spotlight and self._stands(session)))
         if spotlight != "channels" or not stands:
@@ -80,10 +80,10 @@ class FillerRows:
         channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
         rest = stands and not screen.shown_value.loading
         failed = screen.shown_value.shows_failure(session)
-        deciding = screen.has_class("-deciding")
+        deciding = screen.review.card_open
         wanted = (
             *(session, session.step_view.checkpoint, session.node_at_hand, channel, mode, screen.size),
-            *(rest, failed, deciding, spotlight, screen.has_class("-searching")),
+            *(rest, failed, deciding, spotlight, screen.search.pane is not None),
         )
         if wanted != self._wanted:
             self._wanted = wanted
@@ -117,7 +117,7 @@ class FillerRows:
             await self._in_spotlight(session, channel, spotlight)
             return
         value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
-        deciding = self._screen.has_class("-deciding")
+        deciding = self._screen.review.card_open
         about = await self._about_node(session, stream.scrollable_content_region.width)
         if spotlight == "stream":
             stream.show_below((*await self._written_before(session), *about))
@@ -147,7 +147,7 @@ class FillerRows:
         if self._screen.search.pane is not None or self._screen.stage.pane == "lens":
             most = lens.outer_size.height
         else:
-            most = high - _BRIEF_STREAM if column.has_class("-no-stream") else int(high * _SHARE)
+            most = high - _BRIEF_STREAM if self._screen.is_stream_silent else int(high * _SHARE)
         room = most - 2 - lens.own_rows
         before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
         lens.show_before(session, _before(before, room))

@@ -155,7 +155,7 @@ class ShownValue:
 
 def next_pane(screen: RunScreen) -> None:
     """On a narrow screen the next pane; on a wide one both versions side by side, or words only."""
-    if screen.has_class("-narrow"):
+    if screen.is_narrow:
         screen.show_tab(screen.query_one(TabsBar).next())
     else:
         screen.query_one(ValuePane).turn()

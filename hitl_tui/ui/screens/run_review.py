@@ -34,6 +34,8 @@ class Reviewing:
 
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
+        self.card_open = False
+        """Whether the card is on screen."""
         self.coming = False
         """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
         self._shown_for = ""
@@ -72,10 +74,9 @@ class Reviewing:
         cards = self.screen.query("#card")
         return cast("ReviewPane", cards.first()) if cards else None
 
-    @property
-    def card_open(self) -> bool:
-        """True while the card is on screen."""
-        return self.screen.has_class("-deciding")
+    def _show_card(self, *, open_now: bool) -> None:
+        self.card_open = open_now
+        self.screen.set_class(open_now, "-deciding")
 
     def decide(self) -> None:
         """Open the review card, or go back to it: what is made up there stays."""
@@ -109,7 +110,7 @@ class Reviewing:
         card, actor, clock = self.card, self.screen.actor, self.screen.clock
         self.coming = True
         self.screen.read_styles("card")
-        self.screen.add_class("-deciding")
+        self._show_card(open_now=True)
         if card is None:
             review = Review(session, request, actor, self.screen.keymap, clock(), summoned=summoned)
             self.screen.query_one("#body").mount(ReviewPane(review, session, self, clock))
@@ -344,7 +345,7 @@ class Reviewing:
                 if standing is not None and standing.actor == self.screen.actor:
                     left = Unclaim(asked.id, self.screen.actor, left=True)
                     self.screen.command(partial(session.driver.execute, left))
-            self.screen.remove_class("-deciding")
+            self._show_card(open_now=False)
             self.screen.query_one(ChannelsPane).focus()
             if session is not None:
                 self.screen.stage.card_closed(session)
@@ -401,7 +402,7 @@ class Reviewing:
         card = self.card
         gone = card is not None and all(request.id != card.review.request.id for request in session.requests)
         if card is not None and gone and session is self.screen.session and card.survives_refresh():
-            self.screen.add_class("-deciding")
+            self._show_card(open_now=True)
 
     def on_progress(self, session: ViewSession) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""

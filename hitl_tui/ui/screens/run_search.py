@@ -84,7 +84,8 @@ class Search:
 
     @property
     def _has_room(self) -> bool:
-        taken = any(self._screen.has_class(name) for name in ("-deciding", "-followed", "-spotlight"))
+        review = self._screen.review
+        taken = review.card_open or review.followed_open or self._screen.stage.pane
         return self._screen.size.width >= _DOCKED and not taken
 
     def resize(self) -> None:

@@ -9,6 +9,8 @@ from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
+from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.keys import written
 from hitl_tui.view.session import ViewSession
@@ -55,7 +57,10 @@ class Stage:
             for name in (self.pane, pane):
                 if name:
                     screen.toggle_class(f"-spot-{name}")
-                    screen.query_one(f"#{name}").toggle_class("-spot")
+                    shown = screen.query_one(f"#{name}")
+                    shown.toggle_class("-spot")
+                    if isinstance(shown, GraphPane | TimelinePane):
+                        shown.is_alone = name == pane
             screen.set_class(bool(pane), "-spotlight")
             self.pane = pane
             if pane == "graph" and self.show is not None:

@@ -11,6 +11,7 @@ from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.graph.drawing import RunMarks, nodes_of, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.sizes import HIGH_FROM
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.breakpoints import breakpoint_line, marked_nodes
 from hitl_tui.view.failed_branches import failed_branches
@@ -68,6 +69,9 @@ class GraphPane(LineView):
 
     def __init__(self) -> None:
         super().__init__("graph", "Graph")
+        self.is_alone = False
+        """Whether it is the only pane on screen."""
+        self._is_broader = False
         self._inside: tuple[str, str, str] = ("", "", "")
         self._breakpoints: tuple[Line, ...] = ()
         self._marks: dict[str, bool] = {}
@@ -115,7 +119,7 @@ class GraphPane(LineView):
         self._waits = session.request is not None and not session.is_past
         self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
         place = session.shown or (session.thread_id, step.step)
-        tall = self.has_class("-broader") and self.screen.has_class("-high")
+        tall = self._is_broader and self.app.size.height >= HIGH_FROM
         points = session.points_of(place[0])[-_STEPS_SHOWN:] if tall else ()
         self._steps = tuple(_step_line(point, place[1]) for point in reversed(points))
         self._draw()
@@ -142,7 +146,8 @@ class GraphPane(LineView):
 
         wide = self.screen.size.width >= _BROAD_FROM
         self.set_class(wide and not fits(_USUAL) and fits(_BROAD), "-broad")
-        self.set_class(self.screen.size.width >= _BROADER_FROM, "-broader")
+        self._is_broader = self.screen.size.width >= _BROADER_FROM
+        self.set_class(self._is_broader, "-broader")
 
     def _draw(self) -> None:
         graph = self._graph
@@ -180,7 +185,7 @@ class GraphPane(LineView):
         free = size.height - len(told) - _AROUND_STEPS + 1
         if self._steps and free > 0:
             told += [(), (Span("steps", "dim"),), *self._steps[:free]]
-        if self._steps and self.has_class("-spot"):
+        if self._steps and self.is_alone:
             told += _about(graph, size.width, size.height - len(told))
         self.show(told)
         if self._chosen:

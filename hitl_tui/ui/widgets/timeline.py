@@ -54,6 +54,8 @@ class TimelinePane(LineView):
 
     def __init__(self, keymap: Keymap, me: str) -> None:
         super().__init__("timeline", "Timeline")
+        self.is_alone = False
+        """Whether it is the only pane on screen."""
         self._me = me
         keys = [keymap.shown(name) for name in ("travel.down", "travel.up")]
         self._keys = " ".join(key for key in keys if key) or "up and down"
@@ -76,7 +78,7 @@ class TimelinePane(LineView):
             place,
             self.size.width,
             self.app.size.height,
-            self.has_class("-spot"),
+            self.is_alone,
         )
         if state == self._state and view.checkpoints is self._drawn[0] and family is self._drawn[1]:
             return
@@ -99,7 +101,7 @@ class TimelinePane(LineView):
         if self._shown is None or self.size.width < 8:
             return
         view, family, place = self._shown
-        screen, alone = self.app.size.height, self.has_class("-spot")
+        screen, alone = self.app.size.height, self.is_alone
         tall, width = alone or screen >= _TALL, self.scrollable_content_region.width
         self._layout = layout(view, family, place, width, me=self._me, whole=tall)
         rows = self._layout.rows
