@@ -1,4 +1,4 @@
-"""A worker writes, an advisor judges, and you have the last word on every verdict.
+"""A worker writes, an advisor judges, and you decide on every verdict.
 
     hitl-tui run sample_graphs/advisor.py --input task="Explain closures to a beginner"
     hitl-tui run sample_graphs/advisor.py --model openai/gpt-4o-mini --input task="..."
@@ -14,7 +14,7 @@ from hitl_tui import Agent, GraphRunner, advisor_workflow
 
 WORKER = (
     "You write short explanations in plain words. Return the text alone, without a preface. "
-    "When you are given feedback, rewrite the text so that it is met."
+    "When you are given feedback, rewrite the text so that it meets the feedback."
 )
 ADVISOR = (
     "You review short explanations. If the text is correct, concrete and easy to follow, reply with the "
@@ -28,7 +28,7 @@ def build(
     api_base: str | None = None,
     max_tokens: int | None = None,
 ) -> GraphRunner:
-    """The workflow on a model of your choice; the advisor may be another one than the worker."""
+    """Return the workflow on a model of your choice; the advisor can have another one than the worker."""
     given = {"api_base": api_base, "max_tokens": max_tokens}
     options = {name: value for name, value in given.items() if value is not None}
     return advisor_workflow(

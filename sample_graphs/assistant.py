@@ -3,10 +3,10 @@
     hitl-tui run sample_graphs/assistant.py
     hitl-tui run sample_graphs/assistant.py --headless --thread m
 
-The agent looks for a free slot, which it may, and then wants to send an invitation, which it may not
-without you: the run waits with the exact arguments.  Approve, edit the arguments by the tool's schema, or
-reject with a reason, which goes back to the model.  Nothing is sent: the tool writes its letters to a list.
-The model is a script, so that no key is needed; give the agent any other one:
+The agent looks for a free slot, which needs no approval. Then it wants to send an invitation, which does:
+the run waits with the exact arguments. Approve the call, edit its arguments, or reject it with a reason,
+which goes back to the model. Nothing is really sent: the tool adds its invitations to a list.
+The model is a script, so no key is needed; to give the agent another one:
 
     hitl-tui agents m assistant.model=openai/gpt-4o
 """
@@ -25,10 +25,10 @@ SLOTS = {"monday": "Monday 10:00", "tuesday": "Tuesday 14:30"}
 
 
 def free_slot(day: Literal["monday", "tuesday"]) -> str:
-    """The first free hour of a day.
+    """Return the first free slot of a day.
 
     Args:
-        day: which day to look at.
+        day: the day to look at.
     """
     return SLOTS[day]
 
@@ -46,17 +46,17 @@ def send_invitation(to: str, subject: str, minutes: int = 30) -> str:
 
 
 def script(messages: Sequence[Mapping[str, Any]]) -> Any:
-    """What the model says next: it looks, asks to send, and says what happened."""
+    """Return what the model says next: it looks for a slot, asks to send, and reports."""
     results = [str(message["content"]) for message in messages if message["role"] == "tool"]
-    asked = str(next(message["content"] for message in reversed(messages) if message["role"] == "user"))
+    request = str(next(message["content"] for message in reversed(messages) if message["role"] == "user"))
     if not results:
         return ["I look for a free hour first.", ToolCall("free_slot", {"day": "tuesday"})]
     if len(results) == 1:
-        invitation = {"to": "team@example.org", "subject": f"{asked}, {results[0]}", "minutes": 60}
+        invitation = {"to": "team@example.org", "subject": f"{request}, {results[0]}", "minutes": 60}
         return ["That suits; I invite the team.", ToolCall("send_invitation", invitation)]
     if results[1].startswith("Error"):
         return f"The invitation was not sent. {results[1].removeprefix('Error: ')}"
-    # Where a person has changed the call, a note about that comes before what the tool gave.
+    # If a person changed the call, a note about that comes before the tool's result.
     return f"Done: the invitation was {results[1].splitlines()[-1]}, for {results[0]}."
 
 
@@ -66,11 +66,11 @@ async def arrange(state: Any, config: Any) -> dict[str, Any]:
 
 
 def build() -> GraphRunner:
-    """The graph: one node with the agent."""
+    """Return the graph: one node with the agent."""
     agent = Agent(
         "assistant",
         ScriptedModel(script, name="demo/assistant"),
-        "You arrange meetings. Ask for as little time of people as you can.",
+        "You arrange meetings. Take as little of people's time as you can.",
         tools=[free_slot, Tool(send_invitation, approve="always")],
     )
     channels = {

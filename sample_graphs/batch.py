@@ -1,11 +1,10 @@
-"""A batch that survives crashes: one thread a file, and a list of the files that are done.
+"""A batch that survives crashes: one thread per file, and a list of the files that are done.
 
     python sample_graphs/batch.py notes/ --model ollama/llama3.2      every .txt of a folder
     hitl-tui run sample_graphs/batch.py --input file_path=notes/a.txt    one of them, on screen
 
-Within a file the checkpoints save what was paid for: a thread goes on at the step that failed.
-Across files the done-file does: what is listed there is not opened again.  Without --model a script
-answers.
+Within a file, the checkpoints keep what was paid for: a thread continues at the step that failed.
+Across files, done.json does: files listed there are not opened again. Without --model a script answers.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ from hitl_tui.engine.log.store import Store
 
 
 def read_file(state: WorkflowState) -> dict[str, Any]:
-    """Take the text in; from here on the file may change or go."""
+    """Read the text; from here on the file can change or disappear."""
     return {"file_content": Path(state["file_path"]).read_text(encoding="utf-8")}
 
 
 def call_llm(state: WorkflowState, config: Any) -> dict[str, Any]:
-    """The step that costs money."""
+    """Summarise the text; this is the step that costs money."""
     return {
         "llm_result": config.agents["reader"].chat(f"Summarise in one sentence:\n{state['file_content']}")
     }
 
 
 def save_result(state: WorkflowState) -> dict[str, Any]:
-    """Write the answer beside the source; doing so twice comes to the same."""
+    """Write the answer beside the source; doing it twice has the same effect."""
     target = Path(state["file_path"]).with_suffix(".summary")
     target.write_text(state["llm_result"], encoding="utf-8")
     return {"saved_to": str(target)}
@@ -56,7 +55,7 @@ def save_result(state: WorkflowState) -> dict[str, Any]:
 def build(
     model: str | None = None, api_base: str | None = None, checkpointer: Store | None = None
 ) -> GraphRunner:
-    """The graph for one file."""
+    """Return the graph for one file."""
     server = {"api_base": api_base} if api_base else {}
     text = {"schema": {"type": "string"}}
     return (
@@ -86,13 +85,13 @@ def build(
 
 
 def rehearse(messages: Sequence[Mapping[str, str]]) -> str:
-    """What the script answers: how long the text is, and how it begins."""
+    """Return the script's answer: how long the text is, and how it begins."""
     words = messages[-1]["content"].partition("\n")[2].split()
     return f"{len(words)} words, beginning with “{' '.join(words[:5])}”."
 
 
 def run_folder(folder: Path, runner: GraphRunner) -> list[str]:
-    """Run every file that isn't done yet; gives the names of those that failed, to be tried next time."""
+    """Run every file that isn't done yet; return the names of those that failed."""
     done_file = folder / "done.json"
     done = set(json.loads(done_file.read_text())) if done_file.exists() else set()
     failed = []
@@ -104,7 +103,7 @@ def run_folder(folder: Path, runner: GraphRunner) -> list[str]:
         try:
             runner.invoke(None if known else {"file_path": str(file)}, thread_id=thread)
         except HitlError as error:
-            print(f"{file.name}: {error}, will be tried next time")
+            print(f"{file.name}: {error}, will be tried again next time")
             failed.append(file.name)
             continue
         done.add(file.name)
@@ -116,7 +115,7 @@ def run_folder(folder: Path, runner: GraphRunner) -> list[str]:
 
 
 def main() -> int:
-    """Run a folder; 1 when a file failed."""
+    """Run a folder; return 1 if a file failed."""
     parser = argparse.ArgumentParser(description="Summarise every .txt of a folder.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="any model litellm knows; a script answers without it")

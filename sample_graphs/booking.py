@@ -1,11 +1,12 @@
-"""A trip that can be taken back: each booking leaves what undoes it, and a rollback runs that backwards.
+"""A trip that can be rolled back: each booking registers how to undo it.
 
     hitl-tui run sample_graphs/booking.py --thread trip --input city=Lisbon
     hitl-tui rollback trip                        (or U on screen)
 
-The offices are played here; a real handler would call the airline, with `config.idempotency_key`, since a
-handler that a crash cut off runs again.  With `--input hotel_desk=closed` the hotel can't be cancelled: car
-and flight are undone all the same, and once hotel_desk is edited to open, the next rollback does the rest.
+A rollback runs the handlers in reverse order. Here they only pretend; a real one would call the airline with
+`config.idempotency_key`, since a handler interrupted by a crash runs again. With `--input hotel_desk=closed`
+the hotel can't be cancelled: car and flight are still undone. Edit hotel_desk to open, and the next rollback
+does the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PRICES = {"flight": 320, "hotel": 410, "car": 120}
 
 
 def book(what: str) -> Callable[..., NodeResult]:
-    """A node that books one thing and says how to undo it."""
+    """Return a node that books one thing and says how to undo it."""
 
     def node(state: WorkflowState, config: Any) -> NodeResult:
         reference = f"{what.upper()}-{config.idempotency_key[:6]}"
@@ -48,11 +49,11 @@ def book(what: str) -> Callable[..., NodeResult]:
 
 
 def cancel(what: str) -> Callable[..., dict[str, Any]]:
-    """The handler of one booking: it gets the args that the node left."""
+    """Return the handler that cancels one booking; it gets the node's args."""
 
     def handler(state: WorkflowState, config: Any, args: dict[str, str]) -> dict[str, Any]:
         if what == "hotel" and state["hotel_desk"] == "closed":
-            raise RuntimeError("nobody answers at the hotel's desk")
+            raise RuntimeError("the hotel desk is closed")
         return {
             "bookings": {what: None},
             "price": -PRICES[what],
@@ -63,7 +64,7 @@ def cancel(what: str) -> Callable[..., dict[str, Any]]:
 
 
 def build() -> Any:
-    """Flight, hotel, car; then a person pays, or takes it all back."""
+    """Return the graph: flight, hotel, car; then a person pays, or rolls everything back."""
     pay = Gate(
         "car",
         title="Pay for this trip?",

@@ -2,8 +2,8 @@
 
     hitl-tui run sample_graphs/counter.py --input limit=5
 
-A graph that needs nothing from outside can be a plain `StateGraph`; where its threads are kept is
-up to whoever runs it.
+A graph without agents or gates can be a plain `StateGraph`; the command that runs it decides where its
+threads are stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def increment(state: WorkflowState) -> dict[str, Any]:
 
 
 def is_done(state: WorkflowState) -> str:
-    """Go round again until the limit is reached."""
+    """Return "again" until the limit is reached."""
     return "done" if state["count"] >= state["limit"] else "again"
 
 

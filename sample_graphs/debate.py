@@ -1,4 +1,4 @@
-"""Two sides speak in turn before a judge; after each round you may end it or add one.
+"""Two sides take turns before a judge; after each round you can end the debate or add a round.
 
     hitl-tui run sample_graphs/debate.py --input task="Proposition: tests come before code"
     hitl-tui run sample_graphs/debate.py --model anthropic/claude-sonnet-4-5
@@ -21,7 +21,7 @@ INSTRUCTIONS = {
         "word: done. Otherwise say what is still open and end with the word: continue."
     ),
 }
-# What each says: the first line whose condition is found in what it is asked.
+# What each agent says: the first text whose condition is in the prompt.
 SCRIPTS = {
     "pro": [
         (
@@ -54,7 +54,7 @@ SCRIPTS = {
 
 
 def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """The script of an agent, by its prompt alone: a run that is resumed elsewhere goes on in it."""
+    """Return an agent's script. It depends only on the prompt, so a run resumed elsewhere continues it."""
 
     def reply(messages: Sequence[Mapping[str, str]]) -> str:
         prompt = messages[-1]["content"]
@@ -64,7 +64,7 @@ def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The workflow; scripts play the agents unless a model is given."""
+    """Return the workflow; scripts play the agents unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
 
     def agent(name: str) -> Agent:

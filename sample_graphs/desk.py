@@ -1,11 +1,11 @@
-"""A graph inside a graph, and a person inside that one.
+"""A subgraph that asks a person.
 
     hitl-tui run sample_graphs/desk.py
     hitl-tui run sample_graphs/desk.py --headless --thread d
 
-`editor` is a graph of its own: it drafts a text and asks a person about it.  `desk` runs it as one node, on
-a thread of its own (`d/editor#1`), and waits while the person decides: on `d`, or on `d/editor#1` itself,
-where the draft can be edited, too.
+The graph `editor` drafts a text and asks a person about it. `desk` runs it as one node, in its own thread
+(`d/editor#1`), and waits for the decision. Decide in `d`, or in `d/editor#1`, where you can also edit the
+draft.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from hitl_tui import (
 
 
 def draft(state: WorkflowState) -> dict[str, Any]:
-    """Write something about the topic, by the wishes if there are some."""
+    """Write something about the topic, with the wish if there is one."""
     wish = f" ({state['wish']})" if state["wish"] else ""
     return {"text": f"All about {state['topic']}{wish}.", "approved": False, "wish": ""}
 
 
 def editor(store: Any) -> GraphRunner:
-    """The inner graph: draft until it is approved."""
+    """Return the inner graph: draft until it is approved."""
     gate = Gate(
         "draft",
         "Print this?",
         [
             GateChoice("print", "print it", "a", values={"approved": True}),
-            GateChoice("again", "write it again", "r", "required", lambda _state, words: {"wish": words}),
+            GateChoice("again", "write it again", "r", "required", lambda _state, text: {"wish": text}),
         ],
         subject="text",
         recommended="print",
@@ -56,7 +56,7 @@ def editor(store: Any) -> GraphRunner:
 
 
 def build(checkpointer: Any = None) -> GraphRunner:
-    """The outer graph: have it edited, then print it."""
+    """Return the outer graph: run the editor, then print the article."""
     store = checkpointer or MemoryCheckpointer()
     return (
         StateGraph({"topic": Channel("closures"), "article": Channel(""), "output": Channel("")}, name="desk")

@@ -1,12 +1,12 @@
-"""Two kinds of memory: an agent's own chat turns, and turns that live in a channel.
+"""Two kinds of memory: an agent's own chat turns, and turns in a channel.
 
     hitl-tui run sample_graphs/memories.py
     hitl-tui run sample_graphs/memories.py --model anthropic/claude-sonnet-4-5
 
-The state of a graph and the chat history of an agent are two memories that know nothing of each other.
-`forgetful` keeps its turns to itself: they are no state, so a restore, an edit or a fork leaves them out,
-and a fork starts it afresh.  `faithful` keeps its turns in the channel `talk`, where its node commits them
-with the rest of its updates: they can be seen, edited and forked like anything else.
+The state of a graph and the chat history of an agent are separate memories. `forgetful` keeps its own turns:
+they are not part of the state, so a restore or an edit does not change them, and a fork starts without them.
+`faithful` keeps its turns in the channel `talk`, where its node commits them with its other updates. They can
+be viewed, edited and forked like any other value.
 
 Run both steps, go back to step 1 and fork there: `faithful` still knows its first question, `forgetful`
 does not.  Edit `talk`, and `faithful` remembers what you wrote.  Without --model a script answers.
@@ -34,13 +34,13 @@ QUESTIONS = ("My name is Ada.", "What is my name?")
 
 
 def remember(messages: Sequence[Mapping[str, Any]]) -> str:
-    """What the script says: what it has been told so far, and no more."""
-    told = [message["content"] for message in messages[:-1] if message["role"] == "user"]
-    return f"You told me before: {' '.join(told)}" if told else "You told me nothing before."
+    """Return what the script says: everything it was told so far."""
+    facts = [message["content"] for message in messages[:-1] if message["role"] == "user"]
+    return f"You told me before: {' '.join(facts)}" if facts else "You told me nothing before."
 
 
 def ask(number: int) -> Any:
-    """A node that puts one question to both agents."""
+    """Return a node that asks both agents one question."""
 
     def node(_state: WorkflowState, config: Any) -> dict[str, Any]:
         question = QUESTIONS[number]
@@ -50,7 +50,7 @@ def ask(number: int) -> Any:
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The graph; a script answers unless a model is given."""
+    """Return the graph; a script answers unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
     forgetful = Agent("forgetful", model or ScriptedModel(remember), **server)
     faithful = Agent("faithful", model or ScriptedModel(remember), history="channel:talk", **server)

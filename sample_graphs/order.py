@@ -1,11 +1,11 @@
-"""Ask a person for what is missing, with a form drawn from a type.
+"""Ask a person for input with a form that is made from a type.
 
     hitl-tui run sample_graphs/order.py
     hitl-tui run sample_graphs/order.py --headless --thread o
 
-`ask` stops inside the node until somebody has filled in the form, on screen, in lines (`--plain`) or with
-`hitl-tui answer o REQUEST --step 0 --set item=tea --set amount=2 ...`.  `check` shows what was filled in
-once more, to be corrected or left as it is, before `place` writes the order down.
+`ask` waits inside the node until a person has filled in the form: on screen, in plain text mode (`--plain`)
+or with `hitl-tui answer o REQUEST --step 0 --set item=tea --set amount=2 ...`. `check` shows the order again,
+to be corrected or confirmed, before `place` saves it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Address:
 
 @dataclass
 class Order:
-    """What the form asks for."""
+    """The fields of the form."""
 
     item: Annotated[str, msgspec.Meta(min_length=2, max_length=40)]
     amount: Amount
@@ -41,23 +41,25 @@ class Order:
 
 def ask(state: WorkflowState, config: Any) -> dict[str, Any]:
     """Ask for the order."""
-    return {"order": config.interrupt({"kind": "ask", "title": "What shall it be?", "schema": Order})}
+    return {
+        "order": config.interrupt({"kind": "ask", "title": "What would you like to order?", "schema": Order})
+    }
 
 
 def check(state: WorkflowState, config: Any) -> dict[str, Any]:
-    """Let somebody correct it."""
-    question = {"kind": "edit", "title": "Is it all right so?", "payload": dict(state["order"])}
+    """Let a person correct the order."""
+    question = {"kind": "edit", "title": "Is this order correct?", "payload": dict(state["order"])}
     return {"order": config.interrupt(question)}
 
 
 def place(state: WorkflowState) -> dict[str, Any]:
-    """Write it down."""
+    """Save the order."""
     order = state["order"]
     return {"receipt": f"{order['amount']} x {order['item']} to {order['address']['city']}"}
 
 
 def build() -> GraphRunner:
-    """The graph: ask, check, place."""
+    """Return the graph: ask, check, place."""
     return (
         StateGraph({"order": Channel({}), "receipt": Channel("", schema=str)}, name="order")
         .add_node("ask", ask)

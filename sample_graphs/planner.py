@@ -3,8 +3,8 @@
     hitl-tui run sample_graphs/planner.py --input task="Write a short report on tidy data"
     hitl-tui run sample_graphs/planner.py --model anthropic/claude-sonnet-4-5
 
-A plan is one `worker: instruction` a line.  A line that is none fails the thread and is quoted; `e` opens
-the plan, and the run goes on from there without asking the planner again.
+A plan has one `worker: instruction` per line. Any other line fails the thread with an error that quotes it;
+`e` opens the plan, and the run continues from there without asking the planner again.
 Without --model scripts play the agents.
 """
 
@@ -25,7 +25,7 @@ INSTRUCTIONS = {
         "Compare the results with the task. Reply 'done' if it is complete, or 'replan:' and what is missing."
     ),
 }
-# What each says: the first line whose condition is found in what it is asked.
+# What each agent says: the first text whose condition is in the prompt.
 SCRIPTS = {
     "planner": [
         (
@@ -79,7 +79,7 @@ SCRIPTS = {
 
 
 def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """The script of an agent, by its prompt alone: a run that is resumed elsewhere goes on in it."""
+    """Return an agent's script. It depends only on the prompt, so a run resumed elsewhere continues it."""
 
     def reply(messages: Sequence[Mapping[str, str]]) -> str:
         prompt = messages[-1]["content"]
@@ -89,7 +89,7 @@ def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The workflow; scripts play the agents unless a model is given."""
+    """Return the workflow; scripts play the agents unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
 
     def agent(name: str) -> Agent:

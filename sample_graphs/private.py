@@ -1,14 +1,13 @@
-"""Private channels: kept in the store, shown nowhere, read only by nodes that name them.
+"""Private channels: kept in the store, masked everywhere, read only by nodes that name them.
 
     hitl-tui run sample_graphs/private.py
     hitl-tui run sample_graphs/private.py --headless --thread p
     hitl-tui show p
     hitl-tui show p --reveal patient
 
-`enrol` writes who the patient is.  `assess` reads the age alone, by a dotted entry, and could not read
-the name if it tried; `report` may read every public channel, which a private one is not.  Screens,
-lines, `--json` and exports show `[private]`; `--reveal` shows the value and notes in the ledger that you
-looked.
+`enrol` writes who the patient is. `assess` declares that it reads only the age, so it can't read the name.
+`report` may read every public channel, so not the private one. Screens, plain text mode, `--json` and exports
+show `[private]`; `--reveal` shows the value and logs that you looked.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, State
 
 
 def enrol(state: WorkflowState) -> dict[str, Any]:
-    """Write down who it is."""
+    """Write who the patient is."""
     return {"patient": {"name": "Ada L.", "age": 36}}
 
 
 def assess(state: WorkflowState) -> dict[str, Any]:
-    """Judge by the age alone."""
+    """Judge only by the age."""
     return {"risk": "low" if state["patient.age"] < 60 else "high"}
 
 
 def report(state: WorkflowState) -> dict[str, Any]:
-    """Write what may be known by everybody."""
+    """Write what everybody may know."""
     return {"report": f"risk: {state['risk']} (channels seen: {', '.join(state)})"}
 
 
 def build() -> GraphRunner:
-    """The graph: enrol, assess, report."""
+    """Return the graph: enrol, assess, report."""
     channels = {
         "patient": Channel({}, reducer="merge", visibility="private", description="who it is"),
         "risk": Channel("", schema=str),

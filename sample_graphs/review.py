@@ -1,10 +1,10 @@
-"""Write, let a human check, and go round until it is approved.
+"""Write, let a person check, and repeat until it is approved.
 
     hitl-tui run sample_graphs/review.py --input task="Explain gradient descent"
     hitl-tui run sample_graphs/review.py --model anthropic/claude-sonnet-4-5
 
-`check_approval` does nothing by itself: the gate after it asks you, your answer is written into the
-state, and the way on follows from the state.  Editing `approved` by hand comes to the same.
+`check_approval` does nothing by itself: the gate after it asks you, your answer is written to the state, and
+the route depends on the state. Editing `approved` yourself has the same effect.
 Without --model a script writes.
 """
 
@@ -36,7 +36,7 @@ BETTER = (
 
 
 def rehearse(messages: Sequence[Mapping[str, str]]) -> str:
-    """What the script writes: something better once there is feedback."""
+    """Return what the script writes: a better text once there is feedback."""
     return BETTER if "Feedback:" in messages[-1]["content"] else FIRST
 
 
@@ -62,7 +62,7 @@ CHECK = Gate(
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The graph; a script writes unless a model is given."""
+    """Return the graph; a script writes unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
     writer = Agent("writer", model or ScriptedModel(rehearse), "You write short, concrete texts.", **server)
     return (

@@ -1,12 +1,12 @@
-"""A score board of typed channels: each player's turn is checked before any of it counts.
+"""A score board of typed channels: each player's turn is checked before it counts.
 
     hitl-tui run sample_graphs/scores.py
     hitl-tui run sample_graphs/scores.py --headless --thread s
     hitl-tui show s --channel board
 
-Every channel has a type, given as a Python type, a pydantic model or a JSON Schema, and a reducer that
-says how a turn goes in.  The four players play side by side; Cheater writes half a point more than there
-is, so nothing of that turn counts, and the step keeps why.
+Every channel has a type, given as a Python type, a pydantic model or a JSON Schema, and a reducer that says
+how a turn is added. The four turns run in parallel. Cheater writes half a point, which the type does not
+allow, so nothing of that turn counts, and the step keeps the reason.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ CHANNELS = {
         [],
         reducer='by_type({"note": "append", "notes": "extend"})',
         schema=list[str],
-        description="what the referee says: each type of message goes in by a reducer of its own",
+        description="what the referee says: each type of message has its own reducer",
     ),
     "winner": Channel("", schema=str),
 }
 
 
 def play(state: WorkflowState, config: Any) -> dict[str, Any]:
-    """One turn: all of it counts, or nothing."""
+    """Play one turn: all of it counts, or nothing."""
     player, points = config.item
     return {
         "board": {"player": player, "points": points},
@@ -56,7 +56,7 @@ def play(state: WorkflowState, config: Any) -> dict[str, Any]:
 
 
 def judge(state: WorkflowState) -> dict[str, Any]:
-    """Add up the board, which holds nothing but whole turns."""
+    """Add up the board, which has only complete turns."""
     sums: dict[str, int] = {}
     for turn in state["board"]:
         sums[turn["player"]] = sums.get(turn["player"], 0) + turn["points"]
@@ -68,7 +68,7 @@ def judge(state: WorkflowState) -> dict[str, Any]:
 
 
 def build() -> GraphRunner:
-    """The graph: play, side by side for each turn; then judge."""
+    """Return the graph: play each turn in parallel, then judge."""
     return (
         StateGraph(CHANNELS, name="scores")
         .add_map("play", over="turns", node=play)

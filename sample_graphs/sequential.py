@@ -1,9 +1,9 @@
-"""Three agents in a row; you pass on, edit or replace what each hands to the next.
+"""Three agents in a row; you accept, edit or replace what each hands to the next.
 
     hitl-tui run sample_graphs/sequential.py --input task="Write a short post about tidy data"
     hitl-tui run sample_graphs/sequential.py --model anthropic/claude-sonnet-4-5
 
-Each agent gets only the last message.  An edit of `output` at a hand-over is what the next one gets.
+Each agent gets only the last message. If you edit `output` at a hand-over, the next agent gets your text.
 Without --model scripts play the agents.
 """
 
@@ -18,7 +18,7 @@ INSTRUCTIONS = {
     "reviewer": "Review the draft. Return it with your suggestions below it.",
     "polisher": "Meet the suggestions and return the finished text alone.",
 }
-# What each says: the first line whose condition is found in what it is asked.
+# What each agent says: the first text whose condition is in the prompt.
 SCRIPTS = {
     "drafter": [
         (
@@ -59,7 +59,7 @@ SCRIPTS = {
 
 
 def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """The script of an agent, by its prompt alone: a run that is resumed elsewhere goes on in it."""
+    """Return an agent's script. It depends only on the prompt, so a run resumed elsewhere continues it."""
 
     def reply(messages: Sequence[Mapping[str, str]]) -> str:
         prompt = messages[-1]["content"]
@@ -69,7 +69,7 @@ def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The workflow; scripts play the agents unless a model is given."""
+    """Return the workflow; scripts play the agents unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
 
     def agent(name: str) -> Agent:

@@ -1,10 +1,10 @@
-"""A manager sends a researcher or a writer, and you may overrule where it sends them.
+"""A manager chooses a researcher or a writer, and you can overrule each choice.
 
     hitl-tui run sample_graphs/supervisor.py --input task="Explain what a closure is"
     hitl-tui run sample_graphs/supervisor.py --model anthropic/claude-sonnet-4-5
 
-The first worker whose name the manager's reply has as a whole word is next; where it names none, the
-run ends.  Above what each step changed stands why, as in “next: writer (named at character 39 of the reply)”.
+The first worker that the manager's reply names as a whole word is next; if it names none, the run ends. Each
+step shows the reason above its changes, such as “next: writer (named at character 39 of the reply)”.
 Without --model scripts play the agents.
 """
 
@@ -22,7 +22,7 @@ INSTRUCTIONS = {
     "researcher": "Research the task and return short notes.",
     "writer": "Turn the notes into a short, readable text.",
 }
-# What each says: the first line whose condition is found in what it is asked.
+# What each agent says: the first text whose condition is in the prompt.
 SCRIPTS = {
     "manager": [
         ("Imagine a lunch box", "That says it all in four sentences. DONE"),
@@ -53,7 +53,7 @@ SCRIPTS = {
 
 
 def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
-    """The script of an agent, by its prompt alone: a run that is resumed elsewhere goes on in it."""
+    """Return an agent's script. It depends only on the prompt, so a run resumed elsewhere continues it."""
 
     def reply(messages: Sequence[Mapping[str, str]]) -> str:
         prompt = messages[-1]["content"]
@@ -63,7 +63,7 @@ def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
 
 
 def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
-    """The workflow; scripts play the agents unless a model is given."""
+    """Return the workflow; scripts play the agents unless a model is given."""
     server = {"api_base": api_base} if api_base else {}
 
     def agent(name: str) -> Agent:

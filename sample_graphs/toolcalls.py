@@ -1,11 +1,11 @@
-"""Approve tool calls in the shape of LangChain's human-in-the-loop middleware.
+"""Approve tool calls in the format of LangChain's human-in-the-loop middleware.
 
     hitl-tui run sample_graphs/toolcalls.py
     hitl-tui run sample_graphs/toolcalls.py --headless --thread c
 
-`plan` proposes two calls.  `review` hands them to `config.interrupt` as that middleware does, and gets its
-kind of answer back: one decision for each call, by position.  Each can be approved, rejected with a reason
-or, for the mail, edited or answered in its place.  From the command line:
+`plan` proposes two calls. `review` passes them to `config.interrupt` as that middleware does, and gets its
+kind of answer: one decision for each call, by position. Each can be approved, or rejected with a reason. The
+mail can also be edited, or you can answer for the tool. From the command line:
 
     hitl-tui answer c REQUEST --step 1 --value '["approve", {"choice": "reject", "text": "keep it"}]'
 """
@@ -27,7 +27,7 @@ REVIEWS = [
 
 
 def plan(state: WorkflowState) -> dict[str, Any]:
-    """Propose the calls; a model would."""
+    """Propose the calls, as a model would."""
     return {"calls": CALLS}
 
 
@@ -38,7 +38,7 @@ def review(state: WorkflowState, config: Any) -> dict[str, Any]:
 
 
 def act(state: WorkflowState) -> list[str]:
-    """What came of each call."""
+    """Return the outcome of each call."""
     done: list[str] = []
     for call, decision in zip(state["calls"], state["decisions"], strict=True):
         if decision["type"] in ("approve", "edit"):
@@ -50,10 +50,10 @@ def act(state: WorkflowState) -> list[str]:
 
 
 def build() -> GraphRunner:
-    """The graph: plan, review, act."""
+    """Return the graph: plan, review, act."""
     channels = {
         "calls": Channel(None, description="the proposed calls"),
-        "decisions": Channel(None, description="what was decided about each"),
+        "decisions": Channel(None, description="the decision on each call"),
         "done": Channel([], reducer=append()),
     }
     return (

@@ -1,13 +1,13 @@
-"""What comes from a web page is tainted, and a person must agree before it is mailed.
+"""Text from a web page is tainted, and a person must approve it before it is mailed.
 
     hitl-tui run sample_graphs/webpage.py
     hitl-tui run sample_graphs/webpage.py --headless --thread w
     hitl-tui taint w
     hitl-tui declassify w mail --reason "read it, no instructions in it"
 
-`fetch` is declared external, so the page it writes is tainted; so is everything written by a node that
-read it.  `send` asks for approval of exactly what it would read: an edit of the mail asks again.  The
-page is the file webpage.html beside this one, with words in it that no reader sees.
+`fetch` is declared external, so the page it writes is tainted, and so is everything written by a node that
+read it. `send` asks for approval of exactly what it would read: if you edit the mail, it asks again. The page
+is the file webpage.html beside this one, which contains hidden text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def summarise(state: WorkflowState) -> dict[str, Any]:
 
 
 def write(state: WorkflowState) -> dict[str, Any]:
-    """Make a mail of it."""
+    """Write the mail."""
     return {"mail": {"to": state["reader"], "text": "\n\n".join(state["summary"])}}
 
 
@@ -44,10 +44,10 @@ def send(state: WorkflowState) -> dict[str, Any]:
 
 
 def build() -> GraphRunner:
-    """The graph: fetch, summarise, write, send."""
+    """Return the graph: fetch, summarise, write, send."""
     channels = {
         "reader": Channel("ann@example.com", schema=str, description="who gets the mail"),
-        "page": Channel("", schema=str, description="the page as it came"),
+        "page": Channel("", schema=str, description="the page as it was fetched"),
         "summary": Channel([], reducer="overwrite", description="its paragraphs"),
         "mail": Channel({}, reducer="overwrite"),
         "sent": Channel("", schema=str),

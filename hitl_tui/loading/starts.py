@@ -11,12 +11,12 @@ from hitl_tui.loading.graphfile.schema import SCHEMA_FILE
 from hitl_tui.suggest import did_you_mean
 
 STARTS = {
-    "advisor": "a worker, an advisor, and your last word on every verdict",
+    "advisor": "a worker, an advisor, and your decision on every verdict",
     "sequential": "agents in a row, and your approval of each hand-over",
-    "supervisor": "a manager, its workers, and your hand on the route",
-    "debate": "two sides and a judge, and your word after each round",
-    "planner": "a planner, workers and an evaluator, and your eye on each plan",
-    "review": "an agent writes, you check, round and round until you approve",
+    "supervisor": "a manager and its workers, and you can overrule each choice",
+    "debate": "two sides and a judge, and you can end or extend it after each round",
+    "planner": "a planner, workers and an evaluator, and your approval of each plan",
+    "review": "an agent writes and you check, until you approve",
     "counter": "a loop whose steps are Python functions",
     "blank": "one agent, one node",
 }

@@ -102,7 +102,7 @@ def advisor_workflow(
                 max_turns(turns) & custom_condition(_is_not_approved, "no approval"), termination
             ),
             limits=parts.limits_for(turns, limits),
-            inputs=[InputField("task", "messages", "What shall be written?", "Explain what a closure is.")],
+            inputs=[InputField("task", "messages", "What should be written?", "Explain what a closure is.")],
             output="latest_draft",
         )
     )

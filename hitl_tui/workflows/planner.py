@@ -254,7 +254,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of docs/spec/workflows.md)
         ),
         # A plan takes the planner, a dispatch before and after each step, the steps and the evaluator.
         limits=parts.limits_for((2 * max_steps + 3) * (max_replans + 1), limits),
-        inputs=[InputField("task", "messages", "What shall be done?", "Write a report on tidy data.")],
+        inputs=[InputField("task", "messages", "What should be done?", "Write a report on tidy data.")],
         output="results",
     )
 

@@ -72,7 +72,7 @@ def sequential_workflow(
         interrupt_after=[_handover(giver, taker) for giver, taker in pairwise(team)] if human else [],
         termination=parts.ends_at(None, termination),
         limits=parts.limits_for(len(team), limits),
-        inputs=[InputField("task", "messages", "What shall they work on?", "Write a post about tidy data.")],
+        inputs=[InputField("task", "messages", "What should they work on?", "Write a post about tidy data.")],
         output="output",
     )
 

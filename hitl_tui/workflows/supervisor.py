@@ -99,7 +99,7 @@ def supervisor_workflow(
             termination,
         ),
         limits=parts.limits_for(max_rounds, limits),
-        inputs=[InputField("task", "messages", "What shall be done?", "Produce an article on closures.")],
+        inputs=[InputField("task", "messages", "What should be done?", "Produce an article on closures.")],
         output="output",
     )
 

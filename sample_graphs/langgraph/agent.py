@@ -19,7 +19,7 @@ USED = {"input_tokens": 40, "output_tokens": 12, "total_tokens": 52}
 
 
 class ScriptedModel(BaseChatModel):
-    """Calls the first tool it has, then tells what came of it."""
+    """Calls its first tool, then reports the result."""
 
     @property
     def _llm_type(self) -> str:

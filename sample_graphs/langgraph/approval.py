@@ -1,8 +1,8 @@
-"""A question to a human with the form of its answer: `interrupt(..., response_schema=...)`.
+"""A question to a person, with a form for the answer: `interrupt(..., response_schema=...)`.
 
     hitl-tui run langgraph/approval --input amount=1200
 
-The node runs again from its start when the answer comes: what stands before `interrupt` happens twice.
+The node runs again from its start when the answer comes, so code before `interrupt` runs twice.
 """
 
 from typing import Literal

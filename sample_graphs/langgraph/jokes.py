@@ -1,4 +1,4 @@
-"""A fan-out: `Send` starts a task for each subject, side by side, and a reducer gathers what they write.
+"""A fan-out: `Send` starts a parallel task for each subject, and a reducer collects the jokes.
 
 hitl-tui run langgraph/jokes --input topic=animals
 """

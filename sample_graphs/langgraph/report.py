@@ -1,4 +1,4 @@
-"""A subgraph: the report's node `research` is a graph of its own, whose steps are stepped into.
+"""A subgraph: the node `research` is a graph, which you can step into.
 
 hitl-tui run langgraph/report --input question="Why is the sky blue?"
 """

@@ -77,7 +77,7 @@ def test_notes_show_the_stop_its_notes_and_the_next_stop_until_the_end(
     assert "stop 3 of 6 · kitchen-1 · pace 1.5×" in output
     assert "revise — “Shorter, please, and keep the jar.”" in output
     assert "stop 4 of 6" in output
-    assert "Show the struck and the underlined words." in output
+    assert "Show the struck-through and the underlined words." in output
     assert output.rstrip().endswith("the presentation is over")
 
 

@@ -152,7 +152,7 @@ def test_a_thread_of_a_known_graph_is_started(talk: Talker, twelve: Path) -> Non
     output = talk(f"N order\nN\nN {number}\na boat\nw\nc\nq\n", "resume", "memo-42", "--plain").out
     assert "1. order: as thread order-7" in output
     assert "What is it about? (as in: a trip):" in output
-    assert "What shall it be?" in output.partition("What is it about?")[2]
+    assert "What would you like to order?" in output.partition("What is it about?")[2]
     with closing(SQLiteCheckpointer(twelve)) as store:
         names = {row.info.thread_id for row in store.threads()}
     (new,) = names - {asking.thread for asking in rich_queue.TWELVE}

@@ -147,7 +147,7 @@ class Order:
 
 def order() -> GraphRunner:
     """A form."""
-    return _inside("order", {"kind": "ask", "title": "What shall it be?", "schema": Order})
+    return _inside("order", {"kind": "ask", "title": "What would you like to order?", "schema": Order})
 
 
 def planner() -> GraphRunner:

@@ -128,7 +128,7 @@ async def desk(
 async def take_queue(name: str, size: tuple[int, int]) -> None:
     """Save a picture of the queue, with one of its rows beside it."""
     async with desk("order-7", size) as (save, pilot, shown):
-        await shown("What shall it be?")
+        await shown("What would you like to order?")
         await pilot.press("Q")
         await shown("12 WAIT FOR YOU")
         await pilot.press(*["down"] * 9, "space", "space", "space", *["up"] * 4)

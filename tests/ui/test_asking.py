@@ -77,8 +77,8 @@ async def sent(it: Desk, *more: str) -> Any:
 
 @pytest.mark.slow
 async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
-    async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
-        await opened(it, "What shall it be?")
+    async with desk(asking({"schema": SCHEMA, "title": "What would you like to order?"})) as it:
+        await opened(it, "What would you like to order?")
         await it.shows("item *", "what to ", "whole number, at most 5", "○ red", "● no")
         assert "\x1b" not in it.text()
         await it.press(*"tea", "enter", *"many")
@@ -128,8 +128,8 @@ async def test_a_text_is_typed_at_once_on_a_card_that_a_key_opened():
 
 @pytest.mark.slow
 async def test_the_letters_of_keys_are_typed_in_a_form_field():
-    async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
-        await opened(it, "What shall it be?")
+    async with desk(asking({"schema": SCHEMA, "title": "What would you like to order?"})) as it:
+        await opened(it, "What would you like to order?")
         thread = it.session.thread_id
         await it.press(*"noon", "tab", "1")
         await it.shows("noon")
@@ -324,7 +324,7 @@ async def test_the_options_of_a_form_stand_in_the_order_in_which_they_were_decla
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="WAITING", size=(120, 50)) as it:
         await it.press("d")
-        await it.shows("What shall it be?", "wrapping")
+        await it.shows("What would you like to order?", "wrapping")
         text = it.text()
         rows = text[text.index("wrapping") :]
         assert rows.index("none") < rows.index("paper") < rows.index("box")

@@ -14,5 +14,5 @@ def increment(state: WorkflowState) -> dict[str, Any]:
 
 
 def is_done(state: WorkflowState) -> str:
-    """Go round again until the limit is reached."""
+    """Return "again" until the limit is reached."""
     return "done" if state["count"] >= state["limit"] else "again"
