@@ -40,7 +40,7 @@ def test_a_closed_desk_leaves_the_hotel_for_the_next_rollback() -> None:
     runner.invoke({"hotel_desk": "closed"}, thread_id="trip")
     report = runner.rollback("trip")
     assert (report.status, [one.node for one in report.entries if one.remains]) == ("failed", ["hotel"])
-    assert "nobody answers" in report.entries[1].error
+    assert "desk is closed" in report.entries[1].error
     runner.update_state("trip", {"hotel_desk": "open"}, actor="ann")
     assert runner.rollback("trip").ok
     assert runner.get_state("trip")["price"] == 0
