@@ -104,7 +104,7 @@ def test_values_are_one_printable_line(value: str) -> None:
         load_settings({"reviewer": value})
 
 
-def test_ascii_is_true_or_false_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ascii_setting_is_true_or_false_from_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().ascii is None
     path = write_config("ascii = true\n")
     assert (load_settings().ascii, load_settings().origins["ascii"]) == (True, f"{path}:1")

@@ -77,7 +77,7 @@ def without_a_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_terminal_gets_it_on_its_clipboard_by_the_command_and_in_lines(
+def test_a_terminal_clipboard_is_filled_by_the_command_and_in_plain_text_mode(
     twelve: App, without_a_clipboard: None
 ) -> None:
     with Terminal([*APP, "copy", "memo-42", "value"]) as terminal:

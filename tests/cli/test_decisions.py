@@ -389,7 +389,7 @@ def test_an_edit_that_does_not_fit_stores_nothing(review: App) -> None:
     ],
     ids=["no JSON", "nested without end", "a list"],
 )
-def test_a_file_of_edits_that_is_no_object_says_where(
+def test_an_edits_file_without_an_object_is_reported_with_its_place(
     review: App, tmp_path: Path, text: str, said: str
 ) -> None:
     (tmp_path / "values.json").write_text(text)

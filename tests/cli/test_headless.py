@@ -91,7 +91,7 @@ def test_a_finished_thread_stays_finished(app: App) -> None:
     assert "completed already" in app.expect(2, "cancel", "c").err
 
 
-def test_cancel_is_for_good(review: App) -> None:
+def test_cancel_can_not_be_undone(review: App) -> None:
     done = review.expect(0, "cancel", "r", "--note", "no time", "--as", "ann", "--json")
     assert (done.document["status"], done.document["reason"]) == ("cancelled", "user")
     assert review.expect(1, "resume", "r", "--headless").out.startswith("r: Cancelled")

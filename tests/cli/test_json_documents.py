@@ -108,7 +108,7 @@ def example(kind: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
-def test_every_event_is_a_document_of_its_own(kind: type) -> None:
+def test_every_event_is_its_own_document(kind: type) -> None:
     document = json.loads(to_json(shown(EventDocument(thread="t", event=example(kind)))))
     check_document(document)
     assert document["event"] != "other"

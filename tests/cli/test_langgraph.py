@@ -83,7 +83,7 @@ def request(app: App) -> str:
         (("find", "t", "about"), "1"),
     ],
 )
-def test_a_thread_is_looked_at_as_ours_are(flow: App, arguments: tuple[str, ...], said: str) -> None:
+def test_a_langgraph_thread_is_viewed_like_our_own(flow: App, arguments: tuple[str, ...], said: str) -> None:
     assert said in flow.expect(0, *arguments, *STORE).out
 
 
@@ -234,7 +234,7 @@ def test_the_list_of_our_threads_says_where_theirs_wait(flow: App) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_of_checkpoints_is_looked_at_without_its_graph(flow: App, tmp_path: Path) -> None:
+def test_a_checkpoint_file_is_viewed_without_its_graph(flow: App, tmp_path: Path) -> None:
     (tmp_path / "flow.py").unlink()
     store = ("--store", "langgraph+sqlite:///theirs.sqlite")
     assert "theirs" in flow.expect(0, "threads", *store).out

@@ -75,7 +75,7 @@ def test_examples_use_only_existing_options(words: list[str]) -> None:
     assert {word for word in words[at + 2 :] if word.startswith("--")} <= known
 
 
-def test_every_command_has_an_example_of_its_own() -> None:
+def test_every_command_has_its_own_example() -> None:
     for name in COMMANDS:
         lines = main.examples(name)
         assert lines

@@ -83,7 +83,7 @@ def test_what_can_not_be_done_is_refused_in_words(twelve: App, words: tuple[str,
 
 
 @pytest.mark.slow
-def test_the_queue_in_lines_and_as_json_with_the_id_and_the_step_of_each_request(twelve: App) -> None:
+def test_the_queue_as_text_and_json_has_the_id_and_step_of_each_request(twelve: App) -> None:
     heading, *lines = twelve.expect(0, "threads", "--waiting").out.splitlines()
     assert heading.split("  ")[0] == "ASKS"
     assert len(lines) == 12

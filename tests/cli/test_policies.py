@@ -105,7 +105,7 @@ def test_stops_at_the_first_answer_that_is_not_what_is_recommended(twelve: App, 
 
 
 @pytest.mark.slow
-def test_an_answer_that_does_what_the_recommended_one_would_is_no_difference(
+def test_an_answer_with_the_same_effect_as_the_recommended_one_is_no_difference(
     twelve: App, tmp_path: Path
 ) -> None:
     rule = (

@@ -66,7 +66,7 @@ def test_both_options_at_once_are_refused(app: App, tmp_path: Path) -> None:
     assert "don't go together" in done.err
 
 
-def test_a_file_that_is_no_cassette_is_refused(app: App, tmp_path: Path) -> None:
+def test_a_file_other_than_a_cassette_is_refused(app: App, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("my notes\n")
     assert "is not a cassette" in app.expect(2, "run", "counter", "--headless", "--cassette", str(file)).err

@@ -46,7 +46,7 @@ def test_what_a_node_prints_is_an_event_and_never_between_documents(app: App, wr
     assert done.err == "  | from the file\n"
 
 
-def test_a_node_can_not_read_the_keyboard_and_is_told_how_to_ask(app: App, write: Write) -> None:
+def test_a_node_that_reads_the_keyboard_gets_a_hint_how_to_ask(app: App, write: Write) -> None:
     done = app.expect(1, "run", write("return {'draft': input('which? ')}"), "--headless")
     assert "it tries to read the keyboard (input(), pdb); the app owns it" in done.out
     said = " ".join(done.out.replace("|", " ").split())

@@ -69,7 +69,7 @@ async def test_a_pause_that_was_asked(
         assert ledger_of(store, "t", "pause") == []
 
 
-async def test_whoever_pauses_it_in_this_process_is_named_in_the_ledger(
+async def test_the_person_who_pauses_in_this_process_is_in_the_ledger(
     bench: Bench, store: Checkpointer
 ) -> None:
     paused = threading.Event()

@@ -53,7 +53,7 @@ def where(view: Any) -> tuple[int, str]:
     return view.progress.head, stopped_by(view.progress, view.ledger)
 
 
-async def test_a_run_stops_before_the_node_and_goes_on_from_there(bench: Bench) -> None:
+async def test_a_run_stops_before_the_node_and_continues_from_there(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     stops = points("check")
@@ -63,7 +63,7 @@ async def test_a_run_stops_before_the_node_and_goes_on_from_there(bench: Bench) 
     await watcher.check()
 
 
-async def test_a_condition_is_looked_at_each_time_and_named_when_it_stops(bench: Bench) -> None:
+async def test_a_condition_is_evaluated_each_time_and_named_when_it_stops(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     view = await watcher.run(breakpoints=points("count: n > 2", "check: n == 99"))

@@ -107,7 +107,7 @@ class Unlucky:
         return "lucky"
 
 
-async def test_events_are_kept_for_whoever_comes_later(drivers: Ours | LangGraphs) -> None:
+async def test_events_are_kept_for_later_watchers(drivers: Ours | LangGraphs) -> None:
     watcher = await drivers.watch(say("one"), say("two"))
     begin = watcher.view.last_event
     await watcher.driver.execute(drivers.start())
@@ -154,7 +154,7 @@ async def test_history_and_state_of_any_step(drivers: Ours | LangGraphs) -> None
     assert await driver.written(2, 3) == {2: {"log": True}, 3: {"log": True}}
 
 
-async def test_a_failed_node_shows_and_the_run_goes_on_from_it(drivers: Ours | LangGraphs) -> None:
+async def test_a_failed_node_is_shown_and_the_run_continues_from_it(drivers: Ours | LangGraphs) -> None:
     watcher = await drivers.watch(say("one"), Unlucky())
     await watcher.driver.execute(drivers.start())
     view = await watcher.run()

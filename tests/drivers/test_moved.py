@@ -124,7 +124,7 @@ async def test_two_drivers_of_one_thread_take_turns(bench: Bench) -> None:
         await watcher.check()
 
 
-async def test_a_thread_another_driver_runs_can_be_looked_at_but_not_changed(bench: Bench) -> None:
+async def test_a_thread_that_another_driver_runs_is_read_only(bench: Bench) -> None:
     blocker = Blocker()
 
     def busy(state: object) -> dict[str, str]:
@@ -161,7 +161,7 @@ async def test_a_deadline_fires_while_the_thread_is_open(bench: Bench) -> None:
     await watcher.check()
 
 
-async def test_a_deadline_fires_for_a_thread_that_is_only_looked_at(bench: Bench) -> None:
+async def test_a_deadline_fires_for_a_thread_that_is_only_viewed(bench: Bench) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
     runner = review_loop(bench.store, interrupt_after=[gate])
     runner.invoke({}, thread_id="t")
@@ -183,9 +183,7 @@ async def test_a_deadline_that_passed_while_nobody_had_it_open_is_applied_by_ope
     check_log(runner, "t")
 
 
-async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(
-    bench: Bench, refused: asyncio.Event
-) -> None:
+async def test_a_deadline_waits_for_the_current_writer(bench: Bench, refused: asyncio.Event) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
     runner = review_loop(bench.store, interrupt_after=[gate])
     runner.invoke({}, thread_id="t")

@@ -163,7 +163,7 @@ async def test_playing_a_recording_does_not_change_its_thread(
     await tape.close()
 
 
-async def test_a_tempo_goes_at_its_pace_and_whoever_has_enough_need_not_wait() -> None:
+async def test_a_tempo_keeps_its_pace_and_a_wait_can_end_early() -> None:
     tempo = Tempo()
     tempo.pace = 8.0
     await asyncio.wait_for(tempo.wait(0.4), 5)

@@ -166,7 +166,7 @@ async def test_after_a_changed_route_the_next_node_is_chosen_again(bench: Bench)
 
 
 @pytest.mark.slow
-async def test_a_run_that_ended_too_early_goes_on_from_its_end(bench: Bench) -> None:
+async def test_a_run_that_ended_too_early_continues_from_its_end(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change('state["n"] >= 2', 'state["n"] >= 3 or state["n"] == 1 and 0')
     repeats = await plan(watcher)
@@ -221,7 +221,7 @@ async def test_a_failed_node_is_retried_in_a_fork_that_keeps_all_steps(bench: Be
 
 
 @pytest.mark.slow
-async def test_comments_change_nothing_and_a_file_that_is_broken_is_no_plan(bench: Bench) -> None:
+async def test_a_changed_comment_invalidates_nothing_and_a_broken_file_gives_no_plan(bench: Bench) -> None:
     watcher = await bench.ran()
     bench.change("def collect(state):", "# first of all\ndef collect(state):")
     assert (await plan(watcher)).changed == ()

@@ -102,7 +102,7 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
     assert EVERY <= 0.25, "the promise is half a second, and a look and a paint take their time"
 
 
-async def test_an_unexpected_error_of_a_look_is_logged_once_and_the_next_ones_go_on(
+async def test_an_unexpected_error_of_a_check_is_logged_once_and_checks_continue(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("hitl_tui.drivers.watching.until_next", lambda _: 0.001)

@@ -36,7 +36,7 @@ def graph_of(node: Any) -> GraphRunner:
 
 
 @pytest.mark.parametrize("node", [blocking, awaiting])
-async def test_a_running_node_shows_its_line_and_locals_and_goes_on(bench: Bench, node: Any) -> None:
+async def test_a_running_node_shows_its_line_and_locals_and_continues(bench: Bench, node: Any) -> None:
     _go_on.clear()
     _begun.clear()
     watcher = await bench.watch(graph_of(node))

@@ -54,9 +54,7 @@ def test_of_several_messages_it_is_the_first_of_the_newest_invocation(
 
 
 @pytest.mark.parametrize("reducer", ["append", "last_n(2)"])
-def test_an_invocation_that_gives_no_message_goes_on_with_the_one_before(
-    store: Checkpointer, reducer: str
-) -> None:
+def test_an_invocation_without_a_message_keeps_the_one_before(store: Checkpointer, reducer: str) -> None:
     runner, found = looking(reducer, store)
     runner.invoke({"messages": "one"}, thread_id="t")
     runner.invoke({"note": "again"}, thread_id="t")

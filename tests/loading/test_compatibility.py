@@ -181,7 +181,7 @@ def test_the_digest_in_a_threads_record_is_that_of_its_graph() -> None:
     assert differences(thread, runner.graph.info, cursor, runner.get_state("t")) == []
 
 
-def test_a_thread_goes_on_when_channels_were_added_and_taken_away() -> None:
+def test_a_thread_continues_after_channels_were_added_and_removed() -> None:
     def counting(channels: dict[str, Channel]) -> StateGraph:
         graph = StateGraph({"n": Channel(0, reducer="sum"), **channels})
         graph.add_node("a", lambda state: {"n": 1}).add_node("b", lambda state: {"n": 1})

@@ -76,7 +76,7 @@ def test_a_type_named_as_in_another_language_gets_a_hint(load_file: LoadFile, sc
 
 
 @pytest.mark.parametrize("schema", ["[1]", "{", '"x"', "[" * 100_000])
-def test_a_schema_file_that_is_none(load_file: LoadFile, schema: str) -> None:
+def test_an_invalid_schema_file_is_reported(load_file: LoadFile, schema: str) -> None:
     Path("plan.json").write_text(schema)
     with pytest.raises(GraphInvalid, match=r"line 6, \[channels.n\] schema: .*plan.json"):
         load_file(GOOD.replace('schema = { type = "integer" }', 'schema = "plan.json"'))

@@ -213,7 +213,7 @@ def test_a_plan_is_parsed_by_a_function_beside_the_file(load_file: LoadFile, tmp
     assert result["plan"] == [{"worker": "w", "instruction": "PLANNER SPEAKS"}]
 
 
-def test_a_file_may_bring_prompts_of_its_own(load_file: LoadFile) -> None:
+def test_a_file_can_have_its_own_prompts(load_file: LoadFile) -> None:
     said = 'replies = [{ when = "Improve this: t", say = "improved" }, { say = "not asked so" }]'
     text = team("sequential", "a", options='prompts.agent = "Improve this: {message}"')
     runner = load_file(text.replace('replies = ["a speaks"]', said))

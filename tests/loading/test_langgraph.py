@@ -190,7 +190,7 @@ def test_a_langgraph_graph_is_refused_where_our_runner_is_needed(folder: Path) -
         open_graph("flow.py", MemoryCheckpointer())
 
 
-def test_a_graph_without_a_checkpointer_gets_a_private_file_of_its_own(folder: Path) -> None:
+def test_a_graph_without_a_checkpointer_gets_its_own_private_file(folder: Path) -> None:
     write(folder, "graph = make().compile()")
     first = opened(folder, "flow.py")
     config = {"configurable": {"thread_id": "1"}}

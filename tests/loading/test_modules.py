@@ -186,7 +186,7 @@ def test_a_library_that_imports_for_a_project_gets_its_own(
     sys.modules.pop("plugin", None)
 
 
-def test_an_archive_that_has_no_name_of_its_own_is_refused(tmp_path: Path) -> None:
+def test_an_archive_without_a_name_is_refused(tmp_path: Path) -> None:
     for who in BOTH:
         write(
             tmp_path / who,

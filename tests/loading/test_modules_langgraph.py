@@ -173,7 +173,7 @@ def test_a_program_beside_it_reads_what_the_second_has_written(folders: list[Pat
         assert run.stdout.strip() == folder.name, run.stderr
 
 
-def test_what_is_read_strictly_is_of_its_own_classes(folders: list[Path]) -> None:
+def test_a_strict_read_gives_the_projects_own_classes(folders: list[Path]) -> None:
     pytest.importorskip("langgraph._internal._serde")
     from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -190,7 +190,7 @@ def test_what_is_read_strictly_is_of_its_own_classes(folders: list[Path]) -> Non
         ended(source)
 
 
-def test_an_encrypted_checkpoint_is_of_its_own_classes(folders: list[Path]) -> None:
+def test_an_encrypted_checkpoint_gives_the_projects_own_classes(folders: list[Path]) -> None:
     code = """
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer

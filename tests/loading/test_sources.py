@@ -58,7 +58,7 @@ def test_a_thread_is_reopened_from_its_source_elsewhere(
     assert again.invoke(thread_id="t")["n"] == 2
 
 
-def test_a_compiled_graph_that_stops_for_people_needs_no_store_of_its_own(folder: Path) -> None:
+def test_a_compiled_graph_with_gates_needs_no_store(folder: Path) -> None:
     runner = open_graph("mine.py:bare", MemoryCheckpointer(), {})
     assert runner.invoke(thread_id="t").status == "waiting"
 
@@ -103,7 +103,7 @@ def test_a_file_that_has_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["mine.py", "mine:build"])
-def test_a_place_that_is_no_text_can_not_be_noted(folder: Path, spec: str) -> None:
+def test_a_path_that_is_not_valid_text_can_not_be_recorded(folder: Path, spec: str) -> None:
     place = folder / "caf\udce9"
     place.mkdir()
     (folder / "mine.py").rename(place / "mine.py")

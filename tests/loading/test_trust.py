@@ -137,7 +137,7 @@ def test_a_module_that_somebody_puts_beside_it_is_seen(place: Place) -> None:
     assert f"new: {place.folder / 'package' / '__init__.py'}" in place.asked()
 
 
-def test_a_sticky_folder_is_no_shared_one_but_what_others_put_there_is(place: Place) -> None:
+def test_files_of_others_in_a_sticky_folder_are_untrusted(place: Place) -> None:
     place.folder.chmod(0o1777)
     place.trust().record(place.source, "named")
     place.file.write_text("2\n")

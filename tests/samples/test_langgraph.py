@@ -75,7 +75,7 @@ def test_a_chat_goes_through_its_reducers(tmp_path: Path) -> None:
     assert (values["turns"], values["mood"], after) == (1, "curious", ())
 
 
-def test_jokes_are_told_side_by_side(tmp_path: Path) -> None:
+def test_jokes_run_in_parallel(tmp_path: Path) -> None:
     values, after = ran("jokes", tmp_path)
     assert (len(values["jokes"]), values["best"] in values["jokes"], after) == (3, True, ())
 

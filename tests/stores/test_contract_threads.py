@@ -33,7 +33,7 @@ class TestThreads:
         for name in names:
             assert [row.info.thread_id for row in store.threads(name)] == [name]
 
-    def test_refuses_a_name_that_is_no_printable_text(self, store: Checkpointer) -> None:
+    def test_refuses_a_name_that_is_not_printable(self, store: Checkpointer) -> None:
         for name in ("", "x" * 201, "a\x00b", "a\nb", "\x1b[2J", "\x9b", "\ud800"):
             with pytest.raises(UsageError, match="thread id"):
                 store.create_thread(info(name), Cursor(name))

@@ -89,7 +89,7 @@ class TestNames:
         "*",
     )
 
-    def test_any_id_has_a_safe_directory_of_its_own(self, root: Path, files: FileCheckpointer) -> None:
+    def test_any_id_has_its_own_safe_directory(self, root: Path, files: FileCheckpointer) -> None:
         for n, name in enumerate(self.HOSTILE):
             Writer(files, name).step({"n": n})
         assert files.list_threads() == sorted(self.HOSTILE)

@@ -343,9 +343,7 @@ class TestDeadWorkers:
         assert reap(store, outage=1e7) == []
         assert reap(store) != []
 
-    def test_a_thread_that_somebody_else_has_ended_is_no_work_any_more(
-        self, store: PostgresCheckpointer
-    ) -> None:
+    def test_a_thread_that_someone_else_ended_is_no_longer_a_job(self, store: PostgresCheckpointer) -> None:
         assert [job.state for job in jobs(store)] == ["running"]
         store._server.rows("UPDATE cursor SET status = 'completed'")
         work = store.jobs().at_work(10)

@@ -258,9 +258,7 @@ class TestGatesThatNameLogins:
             for kind in ("answer", "vote"):
                 assert refused(db, answered(row, asked.request_id, kind))
 
-    def test_tables_that_stand_before_ours_change_nothing_of_that(
-        self, postgres: Postgres, schema: str
-    ) -> None:
+    def test_shadowing_tables_do_not_bypass_the_login_check(self, postgres: Postgres, schema: str) -> None:
         _, store = self.asked(postgres, schema)
         asked = store.ledger("g")[-1]
         row = (store._key("g") << 32) + asked.n + 1
@@ -297,9 +295,7 @@ class TestGatesThatNameLogins:
                 assert refused(db, answered(row, "0" * 12, "timeout", at=waits.deadline + 1)), login
         store.close()
 
-    def test_a_deadline_that_has_passed_answers_for_whoever_comes(
-        self, postgres: Postgres, schema: str
-    ) -> None:
+    def test_a_passed_deadline_answers_under_any_login(self, postgres: Postgres, schema: str) -> None:
         runner, store = self.asked(postgres, schema, deadline=1e-6, on_timeout="yes")
         assert runner.invoke(thread_id="g").status == "completed"
         assert [entry.kind for entry in store.ledger("g")].count("timeout") == 1

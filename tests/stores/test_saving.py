@@ -83,7 +83,7 @@ def test_a_gap_is_refused(store: Checkpointer, step: int) -> None:
     assert store.info("t") is None
 
 
-def test_a_value_that_is_no_json_is_refused(store: Checkpointer) -> None:
+def test_a_value_that_is_not_json_is_refused(store: Checkpointer) -> None:
     store.save("t", 0, {"a": 1})
     with pytest.raises(ValueRejected):
         store.save("t", 1, {"a": object()})
@@ -121,7 +121,7 @@ def test_a_private_channel_stays_private(store: Checkpointer) -> None:
     assert visibilities(store, head + 1) == {"secret": "private", "open": "public"}
 
 
-def test_a_saved_thread_that_a_graph_goes_on_with_keeps_that_graph_and_its_secrets(
+def test_a_saved_thread_continued_by_a_graph_keeps_that_graph_and_its_secrets(
     store: Checkpointer,
 ) -> None:
     store.save("t", 0, {"secret": "", "open": 0})

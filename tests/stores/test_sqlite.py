@@ -202,7 +202,7 @@ class TestDamage:
 
 
 class TestNoRoom:
-    def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(
+    def test_a_full_store_keeps_its_data_and_continues_when_there_is_room(
         self, sqlite: SQLiteCheckpointer
     ) -> None:
         writer = Writer(sqlite)

@@ -265,7 +265,7 @@ class TestRefused:
             assert other.threads() == [], message
         assert import_thread(other, lines, "new") == "new"
 
-    def test_what_is_no_export_of_ours(self, other: Checkpointer) -> None:
+    def test_a_file_that_is_not_our_export_is_refused(self, other: Checkpointer) -> None:
         firsts: list[tuple[bytes, type[HitlError], str]] = [
             (b"hello\n", UsageError, "line 1: this is not a hitl-tui thread"),
             (b"{}\n", UsageError, "not a hitl-tui thread"),

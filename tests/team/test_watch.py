@@ -265,7 +265,7 @@ class TestWhatIsTold:
         seen = [[was_seen(notice, progress) for progress in (waits, done)] for notice in (asks, ends, near)]
         assert seen == [[True, False], [False, True], [False, False]]
 
-    def test_a_fork_of_an_end_is_no_news(self, ann: Person) -> None:
+    def test_a_fork_of_an_ended_thread_is_not_reported(self, ann: Person) -> None:
         runner = publishing(ann.store)
         watch = ann.watch()
         runner.invoke(thread_id="t")

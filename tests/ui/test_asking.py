@@ -319,7 +319,7 @@ async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
 
 
 @pytest.mark.slow
-async def test_the_options_of_a_form_stand_in_the_order_in_which_they_were_declared():
+async def test_the_options_of_a_form_are_in_declaration_order():
     runner = order()
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="WAITING", size=(120, 50)) as it:

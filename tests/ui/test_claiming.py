@@ -178,7 +178,7 @@ async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
 
 
 @pytest.mark.slow
-async def test_this_call_alone_is_allowed_and_a_pattern_that_is_none_allows_nothing() -> None:
+async def test_a_single_call_can_be_allowed_and_an_invalid_pattern_allows_nothing() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
         await it.shows("Allow in this thread")

@@ -146,7 +146,7 @@ def long_draft(store: MemoryCheckpointer) -> GraphRunner:
 
 @pytest.mark.parametrize("mode", ["1", "D"], ids=["text", "diff"])
 @pytest.mark.slow
-async def test_a_large_value_has_numbers_too_and_an_older_version_those_of_what_stands_in_it(mode: str):
+async def test_comment_numbers_are_shown_in_large_values_and_older_versions(mode: str):
     runner = long_draft(MemoryCheckpointer())
     (request,) = runner.invoke({}, thread_id="t").pending
     runner.answer("t", request.id, {"choice": "revise", "text": "again"}, step=request.step)

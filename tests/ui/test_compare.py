@@ -60,7 +60,7 @@ async def test_another_thread_is_chosen_from_a_list():
 
 
 @pytest.mark.slow
-async def test_below_the_selected_value_stand_the_others_that_differ():
+async def test_other_differing_values_are_shown_below_the_selected_one():
     async with desk() as it:
         await it.press("0", "=")
         await it.shows("≠ advisor_feedback")

@@ -80,7 +80,7 @@ def test_a_private_value_is_copied_as_it_is_shown() -> None:
         assert b"sesame" not in terminal.raw
 
 
-def test_no_value_copies_itself_however_it_is_looked_at() -> None:
+def test_no_value_can_write_to_the_clipboard_by_itself() -> None:
     call("update-state", "t", "draft=before \x1b]52;c;aGFja2Vk\x07 behind \x9d52;c;aGFja2Vk\x9c")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("aGFja2Vk")
@@ -153,7 +153,7 @@ def test_text_too_long_for_the_terminal_goes_to_the_systems_clipboard(
         assert (tmp_path / "clipboard").read_text() == "x" * 100_000
 
 
-def test_two_versions_of_a_text_stand_side_by_side_where_there_is_room() -> None:
+def test_two_versions_are_side_by_side_if_there_is_room() -> None:
     with Terminal([*APP, "resume", "t"], size=(200, 60)) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("d")

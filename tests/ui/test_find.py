@@ -18,7 +18,7 @@ from tests.ui.harness import desk, live
 
 
 @pytest.mark.slow
-async def test_a_text_is_found_and_shown_where_it_stands():
+async def test_a_text_is_found_and_shown_in_place():
     async with desk() as it:
         await it.press("/")
         await it.shows("type what to look for")
@@ -204,7 +204,7 @@ async def test_braces_go_to_the_changes_of_the_selected_channel():
 
 
 @pytest.mark.slow
-async def test_with_room_the_search_stands_beside_the_panes_and_stays_while_its_places_are_walked():
+async def test_with_enough_room_the_search_stays_beside_the_panes():
     async with live(asked(), inputs={}, size=(150, 40)) as it:
         await it.press("c")
         await it.shows("step 6")

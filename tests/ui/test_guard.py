@@ -67,7 +67,7 @@ def in_a_new_screen(it: Desk, patch: pytest.MonkeyPatch) -> None:
     "place", [in_a_key, in_a_message, in_a_callback, in_a_timer, in_a_worker, in_a_new_screen]
 )
 @pytest.mark.slow
-async def test_an_error_is_shown_and_the_app_goes_on(
+async def test_an_error_is_shown_and_the_app_continues(
     place: Callable[[Desk, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk() as it:
@@ -124,7 +124,7 @@ async def test_quitting_needs_neither_a_sound_view_nor_a_hub_that_closes(
 
 
 @pytest.mark.slow
-async def test_what_fails_while_its_screen_is_being_removed_is_no_error() -> None:
+async def test_a_failure_while_its_screen_is_removed_is_ignored() -> None:
     """Textual takes the parts of a screen out before it cancels the work of that screen."""
     async with desk() as it:
         screen = OverlayScreen()

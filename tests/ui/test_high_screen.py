@@ -53,7 +53,7 @@ async def test_a_short_value_has_its_versions_and_the_long_values_below_it():
 
 
 @pytest.mark.slow
-async def test_the_changes_of_earlier_steps_stand_below_those_of_the_shown_one():
+async def test_changes_of_earlier_steps_are_shown_below_those_of_the_shown_step():
     async with live(scored(), inputs={}, size=(200, 60)) as it:
         await it.press("c")
         await it.shows("What step 12 changed", "step 11  score", "1.0 → 1.1")

@@ -87,7 +87,7 @@ async def test_a_subgraph_thread_opens_with_a_way_back_to_its_parent():
 
 
 @pytest.mark.slow
-async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
+async def test_a_child_that_ends_on_its_own_lets_its_parent_continue():
     async with real(nested.team) as it:
         await it.press("s")
         await it.shows("WAITING")

@@ -57,7 +57,7 @@ def test_two_actions_can_swap_their_keys():
     assert (keymap.bindings["run.step"], keymap.bindings["run.continue"]) == (("c",), ("s",))
 
 
-def test_the_card_has_keys_of_its_own():
+def test_the_card_has_its_own_keys():
     assert problems(card_undo="s", card_edit="p") == []
     assert problems(card_undo="/") == [
         'keys.card.undo: card.undo: / is the key of card.reason already; give that one another key too, or ""'
@@ -79,7 +79,7 @@ def test_a_key_is_written_as_it_is_shown():
     assert (keymap.bindings["list.up"], keymap.bindings["edit.back"]) == (("up", "u"), ("escape", "f6"))
 
 
-def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
+def test_each_screen_has_its_own_keys_which_can_be_swapped():
     assert problems(threads_search="s", edit_apply="f5", run_step="f3", look_json="ctrl+y") == []
     assert problems(edit_apply="f4", edit_editor="ctrl+s", threads_search="q", threads_close="/") == []
 

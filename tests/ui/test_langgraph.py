@@ -126,7 +126,7 @@ async def test_no_pane_of_a_large_screen_is_emptier_than_seven_rows_of_ten() -> 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
 @pytest.mark.slow
-async def test_a_busy_thread_asks_what_becomes_of_the_other_run(size: tuple[int, int]) -> None:
+async def test_a_busy_thread_asks_what_to_do_with_the_other_run(size: tuple[int, int]) -> None:
     busy = Busy(routed([]).compile(checkpointer=InMemorySaver()))
     async with shown(busy.graph, size=size) as it:
         busy.runs = ["theirs"]

@@ -46,7 +46,7 @@ async def test_a_note_of_a_limit_goes_with_the_end_of_the_thread() -> None:
 
 
 @pytest.mark.slow
-async def test_a_number_that_is_no_limit_is_refused_and_a_large_proposal_is_taken_as_it_stands() -> None:
+async def test_an_invalid_limit_is_refused_and_a_large_proposal_is_accepted() -> None:
     graph = StateGraph({"n": Channel(0, reducer="sum")})
     graph.add_node("count", lambda state: {"n": 1}).add_edge(START, "count")
     graph.add_conditional_edge("count", lambda state: state["n"] < 99, {"true": "count", "false": END})

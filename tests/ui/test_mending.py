@@ -49,7 +49,7 @@ def editing(it: Screen) -> bool:
 
 
 @pytest.mark.slow
-async def test_it_opens_with_the_line_quoted_and_saving_goes_on(store: Checkpointer) -> None:
+async def test_the_editor_opens_with_the_quoted_line_and_saving_continues(store: Checkpointer) -> None:
     async with planned(store) as it:
         await it.press("c")
         await it.shows("dispatcher failed", QUOTED, "write each step as", "Applied; the run continues.")

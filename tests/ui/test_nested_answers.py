@@ -96,7 +96,7 @@ async def test_a_question_inside_is_answered_from_the_screen_above(kind: str, de
     [pytest.param(False, id="one deep"), pytest.param(True, marks=pytest.mark.slow, id="two deep")],
 )
 @pytest.mark.slow
-async def test_a_gate_inside_is_answered_from_above_while_its_thread_was_looked_at(deeper: bool):
+async def test_a_gate_in_a_subgraph_is_answered_from_the_parent_while_its_thread_is_open(deeper: bool):
     """All threads on the way are open then, and each looks at what the others do."""
     async with real(lambda store: nested.team(store, deeper=deeper)) as it:
         await it.press("s")

@@ -60,7 +60,7 @@ def test_kept_texts_are_in_a_private_directory(editor, tmp_path: Path):
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_text_that_is_no_utf_8_is_refused_and_leaves_nothing(editor, tmp_path: Path):
+def test_a_text_that_is_not_utf_8_is_refused_and_leaves_nothing(editor, tmp_path: Path):
     editor("true")
     assert "surrogate" in refusal("\ud800").message
     assert list(tmp_path.glob("hitl-tui-*")) == []

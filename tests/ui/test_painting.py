@@ -122,7 +122,7 @@ async def test_the_cursor_redraws_the_row_it_left_and_the_one_it_came_to():
         assert view.drawn == [0, 2]
 
 
-async def test_of_many_rows_only_those_in_the_window_are_looked_at():
+async def test_only_the_visible_ones_of_many_rows_are_read():
     class Counted(Sequence[Line]):
         asked = 0
 

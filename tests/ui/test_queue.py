@@ -323,7 +323,7 @@ async def test_working_through_the_queue_shows_the_position(
 
 
 @pytest.mark.slow
-async def test_what_has_no_room_in_its_columns_stands_below_them_for_the_selected_row(
+async def test_text_that_does_not_fit_is_shown_below_for_the_selected_row(
     twelve: SQLiteCheckpointer,
 ) -> None:
     (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]

@@ -240,7 +240,7 @@ async def test_high_risk_needs_a_second_key_press():
 @pytest.mark.parametrize("theme", ["dark", "light", "high-contrast", "presenter", "none"])
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
 @pytest.mark.slow
-async def test_high_risk_stands_out_beside_the_key_of_each_answer_however_long_its_label(
+async def test_high_risk_is_marked_at_the_key_of_each_answer(
     size: tuple[int, int], theme: str, monkeypatch: pytest.MonkeyPatch
 ):
     if theme == "none":

@@ -203,7 +203,7 @@ def test_declining_in_plain_text_mode_says_how_to_consent_later(sent: Sent) -> N
     assert not sent.built
 
 
-def test_in_lines_an_imported_thread_names_no_graph_and_asks_for_none(sent: Sent) -> None:
+def test_in_plain_text_mode_an_imported_thread_without_a_graph_asks_nothing(sent: Sent) -> None:
     store = ("--store", str(sent.folder / "sent.db"))
     assert call("export", "t", "t.jsonl", *store, cwd=sent.folder).returncode == 0
     assert call("import", "t.jsonl", "--thread", "new", *store, cwd=sent.folder).returncode == 0
@@ -216,7 +216,7 @@ def test_in_lines_an_imported_thread_names_no_graph_and_asks_for_none(sent: Sent
     assert not sent.built
 
 
-def test_in_lines_it_is_asked_only_once_no_other_process_runs_the_thread(sent: Sent) -> None:
+def test_plain_text_mode_asks_for_consent_only_when_no_other_process_runs_the_thread(sent: Sent) -> None:
     gate = sent.folder / "gate"
     os.mkfifo(gate)
     elsewhere = {**os.environ, "XDG_DATA_HOME": str(sent.folder / "elsewhere")}

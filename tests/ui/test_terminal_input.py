@@ -134,7 +134,7 @@ def test_letters_that_arrive_together_are_marked_and_single_ones_are_not(clock: 
         (129, None),
     ],
 )
-def test_only_the_left_button_is_heard(code: int, kind: type[Message] | None) -> None:
+def test_only_the_left_button_counts(code: int, kind: type[Message] | None) -> None:
     messages = feed(InputParser(), [f"\x1b[<{code};5;6M"])
     assert [type(message) for message in messages] == ([kind] if kind else [])
 
@@ -157,7 +157,7 @@ def test_a_large_paste_costs_little() -> None:
     assert pastes(messages) == [clean_paste(text)]
 
 
-def test_a_key_that_is_held_down_is_told_from_a_text(clock: Clock):
+def test_a_held_key_is_distinguished_from_typed_text(clock: Clock):
     parser = InputParser()
     held = [is_held_down(message) for message in feed(parser, ["jjj"])]
     clock.now += 1

@@ -75,7 +75,7 @@ def test_an_invalid_theme_file_is_reported_with_its_place(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_lines_of_the_graph_and_the_frame_with_the_focus_stand_out(name: str):
+def test_graph_lines_and_the_focused_frame_have_enough_contrast(name: str):
     theme = Themes().load(name).theme
     for role in ("faint", "border-focus", "route"):
         for ground in (theme.background, theme.surface):

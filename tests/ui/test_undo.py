@@ -38,7 +38,7 @@ def opened(
 
 
 @pytest.mark.slow
-async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_each(
+async def test_a_rollback_previews_its_handlers_in_order_and_shows_their_outcomes(
     store: Checkpointer, world: World
 ) -> None:
     world.broken = {"hotel"}

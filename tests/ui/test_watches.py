@@ -64,7 +64,7 @@ async def test_an_invalid_watch_is_reported_with_its_column_and_can_be_fixed():
         assert not it.run.query(WatchesPane)
 
 
-async def test_a_strip_that_was_read_before_the_first_layout_is_painted_behind_it():
+async def test_a_strip_read_before_the_first_layout_is_painted_after_it():
     async with live(asked(), inputs={}) as it:
         pane = WatchesPane()
         mounted = it.run.query_one("#middle").mount(pane)

@@ -34,7 +34,7 @@ test_each_host = each_host(
 
 @pytest.mark.parametrize("typed", ["inf", "nan", "-1", "many", "1e999"])
 @pytest.mark.parametrize("host", ["plain", "subcommand"])
-def test_a_limit_that_is_no_number_is_refused(hosts: Hosts, host: str, typed: str) -> None:
+def test_a_limit_that_is_not_a_number_is_refused(hosts: Hosts, host: str, typed: str) -> None:
     case = Case("", "extend", COUNTING, stopped, (), {"max_iterations": typed}, codes=(2,))
     assert hosts.play(host, case, hosts.prepared(case)) == []
 

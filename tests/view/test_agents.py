@@ -174,7 +174,7 @@ def test_a_tools_line_has_the_arguments_as_they_were() -> None:
     assert tool_line(failed) == "tool look {no json failed: timed out"
 
 
-def test_a_kept_call_has_its_arguments_its_duration_and_what_came_of_it() -> None:
+def test_a_stored_call_has_its_arguments_duration_and_outcome() -> None:
     done = ToolUse("writer", "look", {"day": "monday"}, "noon", duration=300_000)
     failed = ToolUse("writer", "look", "{no json", error="not JSON", attempt=2, path="scan[1]")
     assert [plain_text(line) for line in call_lines([done, failed])] == [

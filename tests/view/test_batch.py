@@ -88,7 +88,9 @@ def store(tmp_path: Path) -> SQLiteCheckpointer:
 
 
 @pytest.mark.slow
-async def test_each_is_an_entry_of_its_own_and_what_has_moved_is_refused(store: SQLiteCheckpointer) -> None:
+async def test_each_decision_of_a_batch_is_its_own_entry_and_moved_threads_are_refused(
+    store: SQLiteCheckpointer,
+) -> None:
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     by = Decider("tester", "tester@box")
     rows = rows_of(await hub.waiting(100))

@@ -428,7 +428,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("change", ["step", "vote", "next"])
 @pytest.mark.parametrize("state", ["open", "confirm", "sending"])
-def test_a_request_that_has_changed_is_asked_anew_and_what_was_decided_is_not_sent(
+def test_a_changed_request_is_asked_again_and_the_pending_decision_is_dropped(
     state: str, change: str
 ) -> None:
     card = at(state)
@@ -502,14 +502,14 @@ def test_a_refused_answer_says_why_keeps_the_words_and_can_be_given_again() -> N
     assert (card.review.since, card.review.refused, card.review.state) == ((), "", "sending")
 
 
-def test_a_store_that_could_not_be_written_is_told_as_such_and_nothing_has_changed_since() -> None:
+def test_a_failed_write_is_reported_and_changes_nothing() -> None:
     card = at("sent")
     assert card.review.refuse(StoreUnusable("it is locked", "")) == ()
     assert card.note.startswith(f"not accepted: {StoreUnusable.title}: it is locked")
 
 
 @pytest.mark.parametrize(("height", "rows"), [(40, 10), (24, 6)])
-def test_a_note_too_long_for_its_place_stands_above_the_text(height: int, rows: int) -> None:
+def test_a_note_too_long_for_its_place_is_shown_above_the_text(height: int, rows: int) -> None:
     card = Card().opened()
     card.review.refuse(AnswerRefused("because of this and that, " * 3, ""))
     assert card.review.note_lines(card.now, 60, height)[1] == ()

@@ -109,7 +109,7 @@ def request_() -> Request:
     return Request("r1", "choice", "judge", "after", 1, "Good?", subject="draft")
 
 
-def test_words_that_stand_in_several_places_are_commented_on_where_they_were_selected():
+def test_repeated_words_are_commented_on_where_they_were_selected():
     text = "The pads are late.\n\nNothing else.\n\nStill: the pads are late."
     rows = [(Span(line),) for line in text.split("\n")]
     found = passages("draft", text)

@@ -34,7 +34,7 @@ def test_a_private_value_is_on_neither_side() -> None:
     assert sides(row) == [("[private]", "[private]", True)]
 
 
-def test_what_is_the_same_stands_at_the_same_height() -> None:
+def test_equal_lines_are_aligned() -> None:
     assert sides(Compared("t", "changed", "one\ntwo\nthree\nfour", "one\n2\nfour\nfive")) == [
         ("one", "one", True),
         ("two", "2", False),
@@ -52,7 +52,7 @@ def test_a_line_of_which_some_words_changed_is_one_line_on_both_sides() -> None:
     assert [part for part in pair.left if part.kind != "same"] == [Fragment("removed", "reference to ")]
 
 
-def test_an_item_is_no_other_one_because_another_follows_it() -> None:
+def test_an_item_stays_equal_if_another_follows_it() -> None:
     assert sides(Compared("t", "changed", ["a"], ["a", "b"])) == [
         ("[", "[", True),
         ('  "a"', '  "a",', True),
@@ -63,7 +63,7 @@ def test_an_item_is_no_other_one_because_another_follows_it() -> None:
 
 
 @pytest.mark.parametrize(("change", "before", "after"), [("added", None, "x\ny"), ("removed", "x\ny", None)])
-def test_what_one_side_does_not_have_is_empty_there(change: Any, before: Any, after: Any) -> None:
+def test_lines_missing_on_one_side_are_blank(change: Any, before: Any, after: Any) -> None:
     shown = [pair[:2] for pair in sides(Compared("t", change, before, after))]
     assert shown == ([(None, "x"), (None, "y")] if change == "added" else [("x", None), ("y", None)])
 

@@ -94,7 +94,7 @@ def test_pretty_json_is_what_json_makes_of_it(value: Any) -> None:
         assert "\n".join(lines) == expected
 
 
-def test_a_value_of_fifty_thousand_items_is_rendered_where_it_is_looked_at() -> None:
+def test_only_the_visible_part_of_fifty_thousand_items_is_rendered() -> None:
     value = [{"n": n, "text": "x" * 100} for n in range(50_000)]
     lines = value_lines(value, "json")
     assert len(lines) == 50_000 * 4 + 2

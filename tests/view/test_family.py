@@ -31,7 +31,7 @@ def test_each_fork_is_below_its_parent_with_its_fork_step() -> None:
     assert "parts" not in lines[0]
 
 
-def test_a_family_whose_root_is_gone_is_shown_all_the_same() -> None:
+def test_a_family_without_its_root_is_shown() -> None:
     assert [each.branch for each in family_tree([relative("b", "gone", 1, 2)])] == [""]
 
 

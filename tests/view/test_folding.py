@@ -35,7 +35,7 @@ def test_what_is_folded_says_how_much_it_holds_and_unfolds_to_what_it_was():
     assert list(lines) == before
 
 
-def test_a_line_that_begins_nothing_folds_what_it_stands_in():
+def test_a_line_that_starts_no_fold_folds_its_parent():
     lines = folded()
     assert lines.turn(at(lines, "knife")) == at(lines, '"tools": [… 1 item]')
     assert lines.turn(1) == 0
@@ -53,7 +53,7 @@ def test_a_line_that_begins_nothing_folds_what_it_stands_in():
     ],
 )
 @pytest.mark.parametrize("first", [False, True], ids=["all", "with the first worker folded"])
-def test_every_line_knows_where_it_stands(text: str, path: str, first: bool):
+def test_every_line_knows_its_path(text: str, path: str, first: bool):
     lines = folded()
     if first and text != "knife":
         lines.turn(at(lines, '"ann"'))
@@ -71,7 +71,7 @@ def test_all_fold_and_all_unfold():
     assert list(lines) == before
 
 
-def test_a_hidden_line_stands_where_its_fold_does_and_can_be_shown():
+def test_a_hidden_line_has_the_place_of_its_fold_and_can_be_shown():
     lines = folded()
     knife = at(lines, "knife")
     lines.turn(at(lines, '"plan"'))
@@ -101,7 +101,7 @@ def test_a_fold_in_a_large_value_makes_no_other_lines(monkeypatch: pytest.Monkey
     assert len(asked) < 10
 
 
-def test_rows_before_a_change_stay_and_those_after_it_are_found_anew():
+def test_only_rows_after_a_change_are_computed_again():
     rows = LongRows(["a " * 10, "b", "c"], lambda line: 10)
     while not rows.done:
         rows.find_more(100)

@@ -131,7 +131,7 @@ def test_a_required_field_must_be_given_and_another_is_left_out() -> None:
     assert read(made, a="x", b="") == ({"a": "x"}, {})
 
 
-def test_defaults_stand_in_the_fields() -> None:
+def test_fields_show_their_defaults() -> None:
     made = form(
         {
             "a": {"type": "string", "default": "x"},

@@ -141,7 +141,7 @@ def test_the_named_graphs_are_boxes_without_a_crossing_and_with_whole_labels(nam
 @settings(max_examples=40, deadline=None)
 @given(graphs(), st.integers(8, 70))
 @pytest.mark.slow
-def test_nothing_stands_or_runs_over_anything_else(info: GraphInfo, width: int):
+def test_boxes_and_lines_do_not_overlap(info: GraphInfo, width: int):
     for layout in layouts(info, width):
         check(info, layout, width)
 

@@ -23,11 +23,11 @@ def text(picture: Picture) -> str:
     return "\n".join("".join(piece for piece, _ in row).rstrip() for row in picture.rows)
 
 
-def test_nodes_stand_in_the_order_of_the_run():
+def test_nodes_are_in_the_order_of_the_run():
     assert run_order(ADVISOR) == ["START", "worker", "advisor", "END"]
 
 
-def test_no_count_stands_where_it_would_be_read_as_that_of_an_edge_or_of_the_end():
+def test_no_count_is_placed_at_an_edge_or_at_the_end():
     edges = [
         EdgeInfo("START", "assistant", ""),
         EdgeInfo("assistant", "tools", "tools"),
@@ -66,7 +66,7 @@ def test_a_box_without_an_outgoing_edge_is_whole():
     )
 
 
-def test_nodes_stand_beside_each_other_where_there_is_room_and_come_back_on_one_lane():
+def test_parallel_nodes_are_side_by_side_if_there_is_room_and_share_a_lane_back():
     edges = [EdgeInfo("START", "manager", ""), EdgeInfo("manager", "researcher", "researcher")]
     edges += [EdgeInfo("researcher", "manager", ""), EdgeInfo("manager", "writer", "writer")]
     edges += [EdgeInfo("writer", "manager", ""), EdgeInfo("manager", "END", "DONE")]
@@ -99,7 +99,7 @@ def test_one_row_a_node_where_it_is_low():
     assert len(shown.splitlines()) == 7
 
 
-def test_a_breakpoint_stands_left_of_a_row():
+def test_a_breakpoint_is_shown_left_of_a_row():
     look = RunMarks("advisor", {"worker": 1}, breakpoints={"worker": True, "advisor": False})
     rows = text(draw(ADVISOR, [], look, 26, 8)).splitlines()
     assert rows[2].startswith("●● worker ×1")

@@ -153,7 +153,7 @@ def test_of_what_a_branch_writes_only_the_tail_is_kept() -> None:
     assert (len(branch.text), branch.length) == (TEXT_TAIL, 20 * 999)
 
 
-def test_a_second_attempt_of_a_branch_begins_to_write_anew() -> None:
+def test_a_second_attempt_of_a_branch_clears_its_output() -> None:
     retry = ev.NodeRetrying("scan", 1, 3, 0.5, "no answer", path="scan[1]")
     view = after(view_of_map(), *RUNNING, says(1, "half a "), retry)
     branch = view.inside.branches["scan[1]"]
@@ -373,7 +373,7 @@ def test_a_branch_shows_the_contract_of_its_node():
         assert [f"may read        {reads}", f"may write       {writes}"] == lines[1:3]
 
 
-def test_calls_of_failed_attempts_stand_apart_from_those_that_made_the_step():
+def test_calls_of_failed_attempts_are_separate_from_those_of_the_step():
     calls = (
         ToolUse("w", "book", {"n": 1}, "booked", attempt=1),
         ToolUse("w", "book", {"n": 2}, "booked", attempt=2),

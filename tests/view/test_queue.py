@@ -92,7 +92,7 @@ def test_it_sorts_by_every_column_and_what_is_alike_by_urgency(sort: str) -> Non
     assert names(QueueView(sort=sort), last[1], last[0]) == ["x", "y"]
 
 
-def test_each_way_to_sort_has_a_letter_of_its_own() -> None:
+def test_each_sort_order_has_its_own_letter() -> None:
     assert len({sort.key for sort in SORTS.values()}) == len(SORTS)
 
 

@@ -74,7 +74,7 @@ def test_a_line_of_code_that_went_is_a_line() -> None:
     ]
 
 
-def test_another_text_is_no_change_of_words() -> None:
+def test_a_replaced_text_is_not_shown_as_changed_words() -> None:
     assert lines(revision("one two three", "four five six seven")) == [
         ("removed", "one two three"),
         ("added", "four five six seven"),
@@ -133,7 +133,7 @@ def test_what_is_said_of_the_lines_is_so(old: str, new: str) -> None:
         pytest.param(["a " * 20] * 5_000, ["b " * 20] * 5_000, id="items"),
     ],
 )
-def test_what_is_looked_at_by_words_is_bounded(old: Any, new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_by_words_is_bounded(old: Any, new: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = []
 
     def counted(*texts: str) -> Any:

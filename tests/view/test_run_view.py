@@ -123,7 +123,7 @@ def test_forks_and_dropped_attempts_are_kept() -> None:
     assert view.dropped == "worker, attempt 1: cancelled"
 
 
-def test_two_agents_of_a_node_stand_apart_in_the_stream() -> None:
+def test_two_agents_of_a_node_are_separate_in_the_stream() -> None:
     texts = [("a", "one"), ("b", "two")]
     events = [Stamped(n, ev.TextStreamed("node", agent, text)) for n, (agent, text) in enumerate(texts, 1)]
     assert fold(open_view(tapes.advisor_tape().begin), events).stream.text == "one\ntwo"

@@ -49,7 +49,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.text(
         pytest.param("", None, id="nothing stays nothing"),
     ],
 )
-def test_what_becomes_of(text: str, shown: str | None) -> None:
+def test_sanitised_text(text: str, shown: str | None) -> None:
     assert sanitise(text) == (text if shown is None else shown)
 
 
@@ -109,5 +109,5 @@ def test_a_preview_of_a_huge_text_is_cut() -> None:
     assert len(shown) < 100
 
 
-def test_a_line_is_never_cut_behind_a_joiner() -> None:
+def test_a_line_is_never_cut_after_a_joiner() -> None:
     assert sanitise_line("👩\u200d👩x", 3) == "👩…"

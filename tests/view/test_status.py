@@ -144,7 +144,7 @@ def test_a_retry_says_why() -> None:
         (2, 4, 0.5, "retry 3 of 4 in 0.5 s"),
     ],
 )
-def test_a_retry_is_told_as_which_of_how_many_and_when(
+def test_a_retry_shows_its_number_the_total_and_the_wait(
     attempt: int, most: int, wait: float, words: str
 ) -> None:
     assert retry_words(attempt, most, wait) == words
@@ -167,7 +167,7 @@ def test_where_there_is_little_room_the_status_names_one_key_or_the_node(
     assert status(view, tapes.T0).brief == brief
 
 
-def test_what_took_less_than_a_tenth_of_a_second_is_not_told() -> None:
+def test_durations_below_a_tenth_of_a_second_are_left_out() -> None:
     view = played(tapes.finished_tape())
     view = replace(view, progress=msgspec.structs.replace(view.progress, active=99_000))
     assert status(view, tapes.T0).elapsed == ""
@@ -188,7 +188,7 @@ def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
     assert status(view, tapes.T0).turn == "ended by its stop condition: 2 turns — f forks from any step"
 
 
-def test_a_failure_in_lines_says_what_to_edit() -> None:
+def test_a_failure_in_plain_text_mode_says_what_to_edit() -> None:
     line = standing_line(played(tapes.failed_tape("advisor_feedback")).progress)
     assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to fix it."
 

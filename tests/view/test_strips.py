@@ -39,7 +39,7 @@ def test_blocks_differ_in_ascii_too() -> None:
     assert len(set(plain_chars("▁▂▃▄▅▆▇█"))) == 8
 
 
-def test_a_long_run_is_thinned_to_its_ends_and_what_can_not_be_told_stands_out() -> None:
+def test_a_long_run_is_thinned_and_undefined_values_are_marked() -> None:
     samples = [Sample(step, step) for step in range(1_000)]
     line = plain_text(strip(samples, 8))
     assert line == "▁▂▃▄▅▆▇█"

@@ -65,7 +65,7 @@ def test_a_step_whose_node_asked_inside_names_who_answered() -> None:
     assert "ann" not in picture(layout(replace(view, ledger=(gate, answered)), (), None, 100))[1]
 
 
-def test_the_number_of_the_step_that_is_travelled_to_stands_in_brackets() -> None:
+def test_the_number_of_the_viewed_step_is_in_brackets() -> None:
     tape = tapes.advisor_tape()
     found = layout(view_of(tape), tape.family, (THREAD, 2), 100)
     assert picture(found)[0] == "0         1         [2]          3          4                 5"
@@ -80,7 +80,7 @@ def test_the_same_picture_in_ascii() -> None:
     assert rows[1].startswith("o input --* worker --* advisor --* worker --@ advisor | you")
 
 
-def test_a_fork_stands_below_its_parent_where_it_goes_off() -> None:
+def test_a_fork_is_drawn_below_its_parent_at_its_fork_step() -> None:
     tape = tapes.advisor_tape()
     fork = tape.family[0]
     view = replace(
@@ -106,7 +106,7 @@ def test_a_fork_stands_below_its_parent_where_it_goes_off() -> None:
     assert (found.selected.row, found.selected.place) == (1, (FORK, 1))
 
 
-def test_a_fork_that_has_run_nothing_stands_at_the_step_it_begins_behind() -> None:
+def test_a_fork_without_steps_is_drawn_at_its_fork_step() -> None:
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, head=2, status="waiting", reason="paused")
     view = replace(
@@ -155,7 +155,7 @@ def test_the_first_thread_of_a_family_parts_from_none_where_it_ends_before_the_s
     ]
 
 
-def test_grandchildren_and_siblings_each_stand_below_their_parent() -> None:
+def test_grandchildren_and_siblings_are_each_below_their_parent() -> None:
     tape = tapes.advisor_tape()
     family = [relative("b", THREAD, 1, 3), relative("b-c", "b", 2, 4), relative("a", THREAD, 0, 2)]
     rows = [row.split()[-1] for row in picture(layout(view_of(tape), family, None, 120))[1:]]
@@ -170,7 +170,7 @@ def test_grandchildren_and_siblings_each_stand_below_their_parent() -> None:
         pytest.param(tapes.advisor_tape(), "‖ you", id="waiting for a person"),
     ],
 )
-def test_the_head_says_what_became_of_the_thread(tape: tapes.Tape, tail: str) -> None:
+def test_the_head_shows_the_threads_status(tape: tapes.Tape, tail: str) -> None:
     assert tail in picture(layout(view_of(tape), (), None, 80))[1]
 
 

@@ -26,7 +26,7 @@ ENTRIES = (
 )
 
 
-def test_each_entry_says_what_it_undoes_and_how_it_stands() -> None:
+def test_each_entry_says_what_it_undoes_and_its_status() -> None:
     assert [entry_line(one) for one in ENTRIES] == [
         'car of step 2: cancel_car({"ref": 1}): undone',
         'hotel of step 2: cancel_hotel({"ref": 1}): failed, it is ␛[2Jdown',

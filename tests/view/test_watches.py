@@ -34,7 +34,7 @@ def test_a_watch_is_marked_where_the_step_changed_its_value() -> None:
         ("revision_n +", "invalid syntax"),
     ],
 )
-def test_one_that_can_not_be_told_says_why(text: str, why: str) -> None:
+def test_an_undefined_watch_says_why(text: str, why: str) -> None:
     assert why in watch(text, STEP, CHANNELS).why
 
 

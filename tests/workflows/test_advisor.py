@@ -262,7 +262,7 @@ class TestWithAHuman:
             result = self.decide(runner, "accept")
         assert (result.reason, len(worker.prompts)) == ("termination", 3)
 
-    def test_a_fresh_runner_goes_on(self, tmp_path: Any) -> None:
+    def test_a_fresh_runner_continues(self, tmp_path: Any) -> None:
         for place, (answer, verdict) in enumerate(
             [(None, "revise: Longer"), ("accept", "revise: Shorter"), ("approve", "")]
         ):

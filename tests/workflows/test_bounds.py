@@ -74,6 +74,6 @@ def test_the_default_of_25_iterations_cuts_no_workflow_short(name: str) -> None:
 
 @pytest.mark.parametrize("given", [{"limits": 3}, {"limits": {"max_tokens": 3}}, {"termination": "done"}])
 @pytest.mark.parametrize("make", WORKFLOWS.values(), ids=WORKFLOWS)
-def test_what_is_no_limit_or_condition_is_refused(make: Any, given: Any) -> None:
+def test_invalid_limits_and_conditions_are_refused(make: Any, given: Any) -> None:
     with pytest.raises(GraphInvalid, match=next(iter(given))):
         make(**given)

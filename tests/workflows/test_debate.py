@@ -59,7 +59,7 @@ def test_verdicts(reply: str, verdict: str, why: str) -> None:
 
 
 @given(st.text(alphabet="abcdeno ", max_size=30))
-def test_done_is_a_word_of_its_own(reply: str) -> None:
+def test_done_counts_only_as_a_whole_word(reply: str) -> None:
     assert (read_judgement(reply)[0] == "done") == ("done" in reply.split())
 
 
@@ -85,7 +85,7 @@ class TestWithoutAJudge:
         with pytest.raises(GraphInvalid, match="agents has 1 agent"):
             debate_workflow([Stub("a", [])], judge)
 
-    def test_a_second_debate_begins_anew(self) -> None:
+    def test_a_second_debate_starts_over(self) -> None:
         runner, *_ = floor(max_rounds=1)
         runner.invoke({"task": "one"}, thread_id="t")
         result = runner.invoke({"task": "two"}, thread_id="t")

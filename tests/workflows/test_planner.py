@@ -143,7 +143,7 @@ def test_the_guard_never_cuts_a_plan_within_its_limits() -> None:
     assert (result.status, result.reason, len(result["results"])) == ("completed", "end", 30)
 
 
-def test_a_parser_of_ones_own() -> None:
+def test_a_custom_parser_reads_the_plan() -> None:
     def parse(text: str) -> Any:
         return json.loads(text)
 
@@ -195,7 +195,7 @@ class TestAPlanThatDoesNotParse:
             crew.run()
         return crew
 
-    def test_the_planners_words_are_kept_and_the_thread_says_which_channel_to_mend(self) -> None:
+    def test_an_invalid_plan_is_kept_and_the_thread_names_the_channel_to_fix(self) -> None:
         crew = self.failed()
         cursor = crew.runner.open("t").cursor
         assert (cursor.status, cursor.next_node) == ("failed", "dispatcher")
@@ -210,7 +210,7 @@ class TestAPlanThatDoesNotParse:
         ids=["as lines", "as steps"],
     )
     @pytest.mark.parametrize("as_node", [None, "planner"], ids=["in place", "as the planner"])
-    def test_an_edit_of_the_plan_mends_it_without_asking_the_planner_again(
+    def test_editing_the_plan_fixes_it_without_calling_the_planner(
         self, mended: Any, as_node: str | None
     ) -> None:
         crew = self.failed()
@@ -244,7 +244,7 @@ class TestAHuman:
         assert decide(crew.runner, "replace", "writer: Mine.").status == "completed"
         assert crew.writer.prompts == ["Mine."]
 
-    def test_whose_plan_does_not_parse_is_told_so_and_nothing_is_decided(self) -> None:
+    def test_a_replacement_plan_that_does_not_parse_is_refused_and_decides_nothing(self) -> None:
         crew = Crew(PLAN, human="plan")
         crew.run()
         wanted = pending_id(crew.runner, "t")

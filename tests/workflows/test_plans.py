@@ -79,7 +79,7 @@ def test_blank_lines_are_skipped_and_the_order_is_kept() -> None:
          "nothing", "blank lines alone", "more than max_steps", "an endless line", "a step for nobody",
          "a text among the steps", "a step without instruction", "no steps", "null"],
 )  # fmt: skip
-def test_what_is_no_plan_is_quoted(text: Any, message: str) -> None:
+def test_an_invalid_plan_is_quoted(text: Any, message: str) -> None:
     with pytest.raises(HitlError) as caught:
         read_plan(text, WORKERS, 3)
     assert caught.value.message.startswith(message)
@@ -99,7 +99,7 @@ class TestAnOwnParser:
         with pytest.raises(HitlError, match="no worker 'cook'"):
             read_plan("x", WORKERS, 3, lambda text: [step("cook", text)])
 
-    def test_what_it_raises_is_told_with_the_plan(self) -> None:
+    def test_an_error_of_a_parser_is_reported_with_the_plan(self) -> None:
         import json
 
         with pytest.raises(

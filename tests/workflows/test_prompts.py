@@ -71,27 +71,27 @@ class TestTheTask:
         assert worker.prompts[1].startswith("the edited task\n")
 
 
-def test_the_advisor_is_told_the_words_that_are_looked_for() -> None:
+def test_the_advisors_prompt_has_the_words_that_decide() -> None:
     judge = Stub("a", ["approved"])
     advisor_workflow(Stub("w", ["d"]), judge).invoke({"messages": "t"})
     assert '"approved"' in judge.prompts[0]
     assert '"revise:"' in judge.prompts[0]
 
 
-def test_the_judge_is_told_the_word_that_ends_the_debate() -> None:
+def test_the_judges_prompt_has_the_word_that_ends_the_debate() -> None:
     judge = Stub("j", ["done"])
     debate_workflow([Stub("a", ["x"]), Stub("b", ["y"])], judge).invoke({"messages": "t"})
     assert '"done"' in judge.prompts[0]
 
 
-def test_the_manager_is_told_its_workers_with_their_roles_and_how_to_end() -> None:
+def test_the_managers_prompt_has_the_workers_their_roles_and_how_to_end() -> None:
     boss = Stub("boss", ["DONE"])
     supervisor_workflow(boss, [with_role("writer", "writes well"), Stub("other", [])]).invoke({"task": "t"})
     assert "\n- writer: writes well\n- other\n" in boss.prompts[0]
     assert "DONE" in boss.prompts[0]
 
 
-def test_the_planner_is_told_its_workers_the_line_format_and_how_many_steps() -> None:
+def test_the_planners_prompt_has_the_workers_the_format_and_the_number_of_steps() -> None:
     boss = Stub("boss", ["writer: x"])
     workers = {"writer": with_role("w", "writes well")}
     planner_workflow(boss, workers, max_steps=4).invoke({"task": "t"})
@@ -100,7 +100,7 @@ def test_the_planner_is_told_its_workers_the_line_format_and_how_many_steps() ->
     assert "`worker: instruction`" in boss.prompts[0]
 
 
-def test_with_a_parser_of_ones_own_no_line_format_is_told() -> None:
+def test_with_a_custom_parser_the_prompt_has_no_format() -> None:
     boss = Stub("boss", ["x"])
     planner_workflow(
         boss, {"w": Stub("w", ["r"])}, parse_plan=lambda text: [{"worker": "w", "instruction": text}]
@@ -171,7 +171,7 @@ def test_prompts_that_do_not_fit_are_refused_when_built(build: Build, prompts: A
         build(prompts)
 
 
-def test_a_prompt_with_an_unknown_field_or_that_is_no_text_is_refused_when_built() -> None:
+def test_a_prompt_that_is_not_text_or_has_an_unknown_field_is_refused_when_built() -> None:
     team = [Stub("a", []), Stub("b", [])]
     with pytest.raises(GraphInvalid, match=r"agent has no field \{histry\}") as caught:
         debate_workflow(team, prompts={"agent": "{histry}"})
@@ -206,7 +206,7 @@ def of_the_wrong_kind(bad: Any) -> list[Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("bad", WRONG, ids=lambda bad: type(bad).__name__)
-def test_what_is_no_agent_is_refused_when_built(bad: Any) -> None:
+def test_a_value_that_is_not_an_agent_is_refused_when_built(bad: Any) -> None:
     for build in of_the_wrong_kind(bad):
         with pytest.raises(GraphInvalid):
             build()
@@ -223,17 +223,17 @@ def test_what_is_no_agent_is_refused_when_built(bad: Any) -> None:
     ],
     ids=["a number", "a tuple", "an empty name", "one name in two cases", "a text for a list"],
 )
-def test_names_that_are_none_are_refused_when_built(team: Any, message: str) -> None:
+def test_invalid_names_are_refused_when_built(team: Any, message: str) -> None:
     with pytest.raises(GraphInvalid, match=message):
         supervisor_workflow(Stub("m", []), team)
 
 
-def test_a_parser_that_is_no_function_is_refused_when_built() -> None:
+def test_a_parser_that_is_not_a_function_is_refused_when_built() -> None:
     with pytest.raises(GraphInvalid, match="parse_plan is"):
         planner_workflow(Stub("p", []), [Stub("w", [])], parse_plan="x")  # type: ignore[arg-type]
 
 
-def test_every_workflow_tells_its_prompts() -> None:
+def test_every_workflow_publishes_its_prompts() -> None:
     names = {module.__name__.rpartition(".")[2]: list(module.PROMPTS) for module in
             (sequential, supervisor, debate, advisor, planner)}  # fmt: skip
     assert names == {
@@ -245,7 +245,7 @@ def test_every_workflow_tells_its_prompts() -> None:
     }
 
 
-def test_an_end_that_a_model_gave_in_the_last_round_is_no_limit() -> None:
+def test_an_end_chosen_in_the_last_round_does_not_count_as_a_limit() -> None:
     schema = {**advisor.default_channels(), "messages": Channel([], reducer=append())}
     ended = advisor_workflow(Stub("w", ["d"]), Stub("a", ["approved"]), max_revisions=0, state_schema=schema)
     assert ended.invoke({"messages": "t"}).reason == "end"

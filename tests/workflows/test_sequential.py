@@ -50,7 +50,7 @@ def test_a_second_task_goes_through_the_same_row_without_the_first() -> None:
     assert agents[0].prompts == ["one", "two"]
 
 
-def test_an_agent_with_a_chat_of_its_own_still_gets_only_the_last_message() -> None:
+def test_an_agent_with_its_own_chat_still_gets_only_the_last_message() -> None:
     seen: list[int] = []
 
     def reply(messages: Any) -> str:
@@ -81,7 +81,7 @@ def test_a_row_longer_than_the_default_limit_is_not_cut_short() -> None:
      ([object()], "an agent has no name"), ({"END": Stub("a", [])}, "'END' means something else")],
     ids=["no agents", "one name twice", "no name", "a reserved name"],
 )  # fmt: skip
-def test_agents_that_cannot_be_told_apart_are_refused_when_built(agents: Any, what: str) -> None:
+def test_agents_with_missing_or_repeated_names_are_refused_when_built(agents: Any, what: str) -> None:
     with pytest.raises(GraphInvalid, match=what):
         sequential_workflow(agents)
 

@@ -56,7 +56,7 @@ def request(app: App, server: GraphServer, thread: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_thread_is_run_listed_answered_and_gone_on_with(aegra: GraphServer, app: App) -> None:
+def test_a_thread_is_run_listed_answered_and_continued(aegra: GraphServer, app: App) -> None:
     thread = started(app, aegra)
     assert thread in app.expect(0, "threads", "--server", aegra.url).out
     asked = request(app, aegra, thread)
@@ -154,7 +154,7 @@ def test_a_subgraph_is_looked_into(with_team: GraphServer, app: App) -> None:
     assert any("checkpoint_ns=team" in asked for asked in with_team.asked)
 
 
-def test_items_without_times_are_looked_at(aegra: GraphServer, app: App) -> None:
+def test_items_without_times_are_shown(aegra: GraphServer, app: App) -> None:
     aegra.items.append({"namespace": ["users", "ann"], "key": "drink", "value": {"likes": "tea"}})
     (item,) = app.expect(0, "items", "--json", *store(aegra)).document["items"]
     assert (item["key"], item["value"]) == ("drink", {"likes": "tea"})

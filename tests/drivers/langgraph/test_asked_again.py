@@ -134,7 +134,7 @@ async def test_a_question_that_always_changes_says_how_to_fix_it(saver: Any, hub
     assert 'in the payload, "binds": ["question", "amount"]' in asked.notes[-1]
 
 
-async def test_a_question_asked_anew_after_an_edit_says_what_it_asked_before(saver: Any, hubs: Hubs) -> None:
+async def test_a_question_asked_again_after_an_edit_says_what_it_asked_before(saver: Any, hubs: Hubs) -> None:
     def pay(state: Any) -> dict[str, Any]:
         amount = len(state["log"])
         return {"log": [f"paid {amount}: {interrupt({'question': 'Pay?', 'amount': amount})}"]}
@@ -195,7 +195,7 @@ async def test_a_strict_check_finds_nothing_where_several_nodes_ran_at_once(hubs
 
 
 @pytest.mark.filterwarnings("ignore:.*NodeInterrupt")
-async def test_two_nodes_that_raise_interrupts_in_one_step_are_asked_about_apart(hubs: Hubs) -> None:
+async def test_two_interrupts_in_one_step_are_separate_requests(hubs: Hubs) -> None:
     def raising(name: str) -> Any:
         def node(state: Any) -> dict[str, Any]:
             if "ready" not in state["log"]:

@@ -64,7 +64,7 @@ async def test_a_checkpoint_that_holds_something_else_is_found_by_its_channel(
     assert await findings(watcher) == [(1, "n", f"checkpoint {changed}", "t")]
 
 
-async def test_a_delta_channel_that_nothing_has_written_is_no_change(hubs: Hubs) -> None:
+async def test_an_unwritten_delta_channel_is_no_change(hubs: Hubs) -> None:
     delta = pytest.importorskip("langgraph.channels.delta", reason="this LangGraph has none")
 
     def merged(base: Any, writes: Any) -> dict[str, Any]:

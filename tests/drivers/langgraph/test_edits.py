@@ -140,7 +140,7 @@ async def test_an_ambiguous_edit_wants_a_node(saver: BaseCheckpointSaver[Any]) -
     assert not (await try_update(app, head(app), {"draft": "x"}, "left")).problem
 
 
-async def test_their_operator_gets_a_copy_and_what_it_raises_is_told(saver: BaseCheckpointSaver[Any]) -> None:
+async def test_the_operator_gets_a_copy_and_its_error_is_reported(saver: BaseCheckpointSaver[Any]) -> None:
     seen.clear()
     graph = StateGraph(Strange)
     graph.add_node("node", lambda _state: {"log": ["node"]})

@@ -196,7 +196,7 @@ async def test_an_entrypoint_gets_what_its_parameter_takes(
     ("kind", "given", "words"),
     [(str, {"other": 1}, "takes one input, 'topic', not other"), (Topic, {"other": 1}, "topic")],
 )
-async def test_an_input_that_does_not_fit_is_told(
+async def test_an_input_that_does_not_fit_is_reported(
     hubs: Hubs, kind: Any, given: dict[str, Any], words: str
 ) -> None:
     def workflow(topic: Any) -> str:

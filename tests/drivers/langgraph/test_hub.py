@@ -49,7 +49,7 @@ async def test_a_thread_that_was_only_edited_is_listed_and_opened(
     assert (await watcher.check()).progress.next_node == ("+".join(following) or "END")
 
 
-async def test_an_input_that_no_node_has_taken_is_no_step_yet(saver: Any, hubs: Hubs) -> None:
+async def test_an_input_that_no_node_has_read_is_no_step_yet(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     graph.update_state({"configurable": {"thread_id": "t"}}, {"items": ["x"]}, "__input__")
     hub = hubs.over(graph)

@@ -211,7 +211,7 @@ def test_an_empty_or_unknown_answer_is_refused() -> None:
         resume({"0" * 32: "yes"}, graph.asked)
 
 
-def test_after_an_edit_the_old_answer_is_refused_until_it_is_asked_anew() -> None:
+def test_after_an_edit_the_old_answer_is_refused_until_it_is_asked_again() -> None:
     """The trap: LangGraph takes a bare resume here, and answers what nobody has seen."""
     graph = opened("team_of")
     (before,) = graph.asked

@@ -215,7 +215,7 @@ def test_threads_without_a_time_are_listed_last() -> None:
     assert list(in_order([], iter([(5, "b"), (0, "a")]))) == ["b", "a"]
 
 
-async def test_the_head_of_a_thread_is_looked_at_without_its_values(
+async def test_the_head_of_a_thread_is_read_without_its_values(
     saver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = asking(saver)
@@ -229,7 +229,7 @@ async def test_the_head_of_a_thread_is_looked_at_without_its_values(
     app.close()
 
 
-async def test_a_file_of_checkpoints_is_listed_by_heads_and_mirrored_as_it_is_looked_at(
+async def test_a_checkpoint_file_is_listed_by_heads_and_mirrored_when_viewed(
     tmp_path: Path, calls: Counter[str]
 ) -> None:
     sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")

@@ -166,7 +166,7 @@ async def test_what_fails_inside_leaves_its_thread_where_it_failed(saver: Any, h
     assert (view.progress.status, view.progress.head, view.values["log"]) == ("failed", 1, ["in", "first"])
 
 
-async def test_subgraphs_side_by_side_are_told_apart(saver: Any, hubs: Hubs) -> None:
+async def test_parallel_subgraphs_are_distinguished(saver: Any, hubs: Hubs) -> None:
     graph = StateGraph(State)
     for name in ("left", "right"):
         inner = StateGraph(State)

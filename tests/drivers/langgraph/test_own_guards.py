@@ -244,7 +244,7 @@ async def test_retry_policies_apply(hubs: Hubs, command: Any) -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-async def test_failed_attempts_are_told_of_the_branch_or_the_node_inside_that_is_tried_again(
+async def test_failed_attempts_are_reported_for_the_retried_branch_or_inner_node(
     hubs: Hubs, *, is_async: bool
 ) -> None:
     tries: Counter[str] = Counter()

@@ -301,9 +301,7 @@ async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs
 
 
 @pytest.mark.slow
-async def test_a_subgraph_is_stepped_into_and_edited_inside_and_goes_on_with_that(
-    saver: Any, hubs: Hubs
-) -> None:
+async def test_a_subgraph_that_was_edited_inside_continues_with_the_edit(saver: Any, hubs: Hubs) -> None:
     ran: Ran = []
     graph = team_of(ran).compile(checkpointer=saver)
     hub = hubs.over(graph)
@@ -334,7 +332,7 @@ async def test_a_subgraph_is_stepped_into_and_edited_inside_and_goes_on_with_tha
         assert (await watcher.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
-async def test_what_a_thread_takes_is_told_by_channel_as_its_checkpointer_keeps_it(
+async def test_the_size_of_a_thread_is_listed_by_channel_as_the_checkpointer_stores_it(
     saver: Any, hubs: Hubs, request: pytest.FixtureRequest
 ) -> None:
     class Large(TypedDict, total=False):

@@ -264,7 +264,7 @@ def test_a_thread_that_was_made_by_an_edit_alone_is_listed_and_opened(
     app.expect(0, "resume", thread, "--headless", *store)
 
 
-def test_items_of_the_servers_store_are_looked_at(server: str, app: App) -> None:
+def test_items_of_the_servers_store_are_shown(server: str, app: App) -> None:
     client = client_of(server)
     client.store.put_item(["users", "ann"], "drink", {"likes": "tea"})
     client.store.put_item(["users", "bob"], "drink", {"likes": "coffee"})

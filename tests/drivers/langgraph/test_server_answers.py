@@ -24,7 +24,7 @@ def strict() -> Iterator[GraphServer]:
 
 
 @pytest.mark.slow
-def test_a_name_stands_for_the_same_uuid_on_a_server_in_all_commands(strict: GraphServer, app: App) -> None:
+def test_a_name_maps_to_the_same_server_uuid_in_all_commands(strict: GraphServer, app: App) -> None:
     thread, store = server_thread("mine"), ("--store", f"langgraph+{strict.url}#g")
     assert uuid.UUID(thread)
     assert server_thread(thread.upper()) == thread

@@ -89,7 +89,7 @@ async def test_an_edit_is_previewed_and_bypasses_reducers(served: Served) -> Non
     assert len(served.client.threads.search(limit=1000)) == before  # the copies are gone
 
 
-async def test_an_edit_that_the_graph_fails_on_is_told_and_nothing_is_stored(served: Served) -> None:
+async def test_an_edit_that_the_graph_fails_on_is_reported_and_not_stored(served: Served) -> None:
     driver = await served.ran("approval", {"amount": 5})
     command = UpdateState({"amount": 6}, None, "nobody", "ann")
     assert "nobody" in (await driver.preview(command)).problems[EDIT]
@@ -141,7 +141,7 @@ async def test_a_fork_without_changes_runs_again_from_its_checkpoint(served: Ser
     assert view.values["report"] == (await driver.snapshot()).values["report"]
 
 
-async def test_a_subgraph_is_looked_at_and_edited_inside_and_not_stepped_into(served: Served) -> None:
+async def test_a_subgraph_is_viewed_and_edited_but_not_stepped_into(served: Served) -> None:
     driver = await served.ran("team", {"log": ["in"]})
     snapshot = await driver.snapshot()
     assert "behind the supersteps of the whole graph" in snapshot.graph.why_closed("team")

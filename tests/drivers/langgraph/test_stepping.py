@@ -28,7 +28,7 @@ async def test_each_task_of_a_superstep_is_reduced_in_its_order(saver: Any, hubs
     ]
 
 
-async def test_a_question_is_answered_and_the_run_goes_on(saver: Any, hubs: Hubs) -> None:
+async def test_a_question_is_answered_and_the_run_continues(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     watcher = await _to_the_question(hubs, graph)
     (request,) = (await watcher.check()).progress.pending
@@ -54,7 +54,7 @@ async def test_a_mirror_made_of_the_checkpoints_alone_is_the_same(saver: Any, hu
     assert (await again.driver.check("log", lambda _done, _all: None)).mismatches == ()
 
 
-async def test_another_process_goes_on_from_the_mirror_that_is_there(saver: Any, hubs: Hubs) -> None:
+async def test_another_process_continues_from_the_existing_mirror(saver: Any, hubs: Hubs) -> None:
     graph = asking(saver)
     await _to_the_question(hubs, graph, "mirror.db")
     await hubs.close()

@@ -231,7 +231,7 @@ async def test_a_pause_stops_inside_a_subgraph_after_the_superstep_in_flight(
 
 
 @pytest.mark.parametrize(("checkpointer", "words"), [(False, "keeps nothing"), (True, "one state for all")])
-async def test_a_subgraph_that_can_not_be_looked_into_says_why_and_runs_as_one_step(
+async def test_an_opaque_subgraph_says_why_and_runs_as_one_step(
     hubs: Hubs, saver: Any, checkpointer: bool, words: str
 ) -> None:
     ran: Ran = []

@@ -25,7 +25,7 @@ def findings(store: Checkpointer, thread: str, *anchors: Anchor) -> list[tuple[s
     return [(one.kind, one.field) for one in verify_tree(store, thread, anchors=anchors).mismatches]
 
 
-def test_every_kind_of_thread_stands_where_its_anchor_says_and_goes_on_from_there() -> None:
+def test_every_kind_of_thread_matches_its_anchor_and_continues() -> None:
     store = MemoryCheckpointer()
     fill(store)
     names = [row.info.thread_id for row in store.threads("", 999)]

@@ -262,7 +262,7 @@ CATCHING = [
 
 
 @pytest.mark.parametrize("node", CATCHING, ids=lambda node: node.__name__)
-def test_a_question_that_the_node_catches_waits_all_the_same(store: Checkpointer, node: Node) -> None:
+def test_a_question_that_the_node_catches_still_waits(store: Checkpointer, node: Node) -> None:
     runner = runner_of(store, node)
     result = runner.invoke(thread_id="t")
     assert (result.status, result["out"]) == ("waiting", None)

@@ -144,7 +144,7 @@ def test_a_schema_may_be_a_python_type_as_for_channels(store: Checkpointer) -> N
         runner.answer("t", pending_id(runner, "t"), "ten", step=0)
 
 
-def test_an_answer_that_is_no_json_is_refused_and_recorded(store: Checkpointer) -> None:
+def test_an_answer_that_is_not_json_is_refused_and_recorded(store: Checkpointer) -> None:
     runner = asked(store, "x?")
     with pytest.raises(AnswerRefused):
         runner.answer("t", pending_id(runner, "t"), object(), step=0)
@@ -160,7 +160,7 @@ def test_null_false_and_empty_text_are_answers(store: Checkpointer) -> None:
     assert list(result["log"]) == [[None, False, ""]]
 
 
-def test_a_mapping_that_is_no_request_is_a_payload(store: Checkpointer) -> None:
+def test_a_mapping_without_a_kind_is_a_payload(store: Checkpointer) -> None:
     for question in ({"question": "x?"}, {"kind": "quiz", "title": "x"}, {"kind": "ask", "colour": "red"}):
         runner = line(store, asking(question))
         request = runner.invoke({}, thread_id=str(question)).pending[0]

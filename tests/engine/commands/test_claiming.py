@@ -57,7 +57,9 @@ class Asked:
 
 
 class TestClaim:
-    def test_another_one_s_answer_is_refused_with_who_and_for_how_long(self, store: Checkpointer) -> None:
+    def test_another_persons_answer_is_refused_with_the_owner_and_the_remaining_time(
+        self, store: Checkpointer
+    ) -> None:
         asked = Asked(store)
         asked.claim("ann")
         asked.desk.clock.advance(3 * 60)

@@ -26,7 +26,7 @@ def killed(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_killed_run_goes_on_with_its_node_as_the_next_attempt(killed: Path) -> None:
+def test_a_killed_run_continues_with_its_nodes_next_attempt(killed: Path) -> None:
     store = SQLiteCheckpointer(killed)
     runner = crashing.runner(store, killed)
     assert store.cursor("t").status == "running"  # type: ignore[union-attr]

@@ -120,7 +120,7 @@ def test_unrelated_changes_leave_the_request_and_its_answer_valid(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_what_the_answer_itself_sets_is_no_change(store: Checkpointer, when: str) -> None:
+def test_values_set_by_the_answer_itself_are_no_change(store: Checkpointer, when: str) -> None:
     shop = Shop(store, when, subject="amount", **PAYLOAD)
     shop.ask()
     shop.answer("double")
@@ -185,7 +185,7 @@ def test_another_version_that_binds_other_parts_of_the_payload_is_another_graph_
     shop.check()
 
 
-def test_a_payload_that_reads_from_outside_is_looked_at_before_the_node_runs(store: Checkpointer) -> None:
+def test_a_payload_from_outside_data_is_checked_before_the_node_runs(store: Checkpointer) -> None:
     price = [850]
     shop = Shop(store, payload=lambda state: price[0])
     assert shop.ask().payload == 850

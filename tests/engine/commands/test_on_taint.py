@@ -129,7 +129,7 @@ class TestBlock:
             runner_of(store, "block").invoke(thread_id="t")
         assert "declassify page" in caught.value.hint
 
-    def test_once_it_is_declassified_the_thread_goes_on_there(self, store: Checkpointer) -> None:
+    def test_after_declassification_the_thread_continues_there(self, store: Checkpointer) -> None:
         runner = runner_of(store, "block")
         with pytest.raises(TaintBlocked):
             runner.invoke(thread_id="t")

@@ -105,7 +105,7 @@ def test_an_answer_needs_a_request_and_its_step(store: Checkpointer) -> None:
         runner.answer("t", pending_id(runner, "t"), "approve")  # type: ignore[call-arg]
 
 
-def test_of_two_edits_of_one_step_the_second_is_refused_not_lost(store: Checkpointer) -> None:
+def test_the_second_of_two_edits_of_one_step_is_refused_not_lost(store: Checkpointer) -> None:
     runner = sender(store, [])
     runner.invoke({}, thread_id="t")
     runner.update_state("t", {"draft": "alice's"}, expected_step=1, actor="alice")

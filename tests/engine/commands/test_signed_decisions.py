@@ -160,7 +160,7 @@ def test_a_gate_that_requires_a_signature_refuses_an_unsigned_answer(store: Chec
     assert verdicts(runner, keys) == [("answer", "good", "ann@example.com")]
 
 
-def test_an_unsigned_answer_behind_a_gate_that_wants_one_is_found_without_any_keys(
+def test_an_unsigned_answer_at_a_gate_that_requires_a_signature_is_found_without_keys(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = at_gate(store, signed=True)

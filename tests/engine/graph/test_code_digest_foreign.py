@@ -169,7 +169,7 @@ def test_a_container_that_another_thread_changes_has_a_digest() -> None:
         thread.join()
 
 
-def test_a_callable_that_raises_when_it_is_looked_at_runs_as_a_node() -> None:
+def test_a_callable_that_raises_when_inspected_runs_as_a_node() -> None:
     class Shy:
         @property
         def __wrapped__(self) -> Any:

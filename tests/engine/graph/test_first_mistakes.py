@@ -274,7 +274,7 @@ async def test_a_node_whose_own_task_was_cancelled_fails_and_is_tried_again() ->
     assert (await runner.ainvoke())["draft"] == "whole"
 
 
-async def test_a_run_that_is_cancelled_from_outside_is_no_failure_of_the_node() -> None:
+async def test_cancelling_a_run_is_no_failure_of_the_node() -> None:
     started = asyncio.Event()
 
     async def node(state: Any) -> None:

@@ -187,7 +187,7 @@ def test_a_map_keeps_its_branches_and_continues_after_the_limit_is_raised() -> N
 
 
 @pytest.mark.parametrize("on_limit", ["stop", "pause"])
-def test_rounds_of_tools_go_on_from_where_the_limit_stopped_them(on_limit: Any) -> None:
+def test_rounds_of_tools_continue_where_the_limit_stopped_them(on_limit: Any) -> None:
     calls: list[int] = []
 
     def count() -> str:

@@ -141,7 +141,7 @@ class TestCost:
         assert (line.agent, line.provider, line.model, line.calls) == ("writer", "anthropic", "opus", 3)
         assert (line.tokens_in, line.tokens_out, line.cost) == (300, 30, 0.75)
 
-    def test_of_a_node_that_failed_for_good(self, store: Checkpointer) -> None:
+    def test_of_a_node_that_failed_permanently(self, store: Checkpointer) -> None:
         runner = chain(CHANNELS, Failing(9, pays=True), retry=patient(2)).compile(checkpointer=store)
         with pytest.raises(NodeFailed):
             runner.invoke(thread_id="t")

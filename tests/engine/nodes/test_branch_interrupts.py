@@ -70,7 +70,7 @@ def test_earlier_answers_are_served_to_their_branch_by_order(store: Checkpointer
     assert runner.invoke(thread_id="t")["log"] == [["??a", 1, 2, None], ["?b", "b", None]]
 
 
-def test_an_answered_branch_goes_on_while_others_wait(store: Checkpointer) -> None:
+def test_an_answered_branch_continues_while_others_wait(store: Checkpointer) -> None:
     node = Asking()
     runner = mapped(node, store)
     before = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending[1]

@@ -32,7 +32,7 @@ def test_a_killed_map_has_committed_nothing_and_runs_again_with_the_same_keys(tm
     store.close()
 
 
-def test_a_killed_child_goes_on_where_it_was_on_the_same_thread(tmp_path: Path) -> None:
+def test_a_killed_child_continues_in_the_same_thread(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     kill(path, "subgraph")
     store = SQLiteCheckpointer(path)

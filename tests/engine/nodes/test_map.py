@@ -80,7 +80,7 @@ class TestBranches:
         runner.invoke({"items": [1, 2]}, thread_id="t")
         assert [one.channel for one in runner.updates("t", 1)] == ["found", "log", "total"] * 2
 
-    def test_each_branch_has_an_idempotency_key_of_its_own_that_attempts_share(self) -> None:
+    def test_each_branch_has_its_own_idempotency_key_for_all_attempts(self) -> None:
         keys: list[tuple[int, str]] = []
 
         def node(_state: Any, config: Any) -> None:

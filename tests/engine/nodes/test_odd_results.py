@@ -91,7 +91,7 @@ ODD_DECISIONS: dict[str, Callable[..., Any]] = {
     [({"actor": 5}, "actor is a whole number"), ({"note": ["x"]}, "note is a list")],
     ids=["actor", "note"],
 )
-def test_a_decision_whose_name_or_note_is_no_text_is_refused_and_nothing_is_stored(
+def test_a_decision_whose_name_or_note_is_not_text_is_refused_and_not_stored(
     store: Checkpointer, decide: Callable[..., Any], who: dict[str, Any], why: str
 ) -> None:
     runner = chain({"n": Channel(0)}, lambda _s: None, lambda _s: None).compile(checkpointer=store)
@@ -114,7 +114,7 @@ def test_an_edit_without_names_of_channels_is_refused(values: Any, why: str) -> 
     assert refused.value.hint or "channels: n" in str(refused.value)  # type: ignore[attr-defined]
 
 
-def test_a_fork_whose_id_is_no_text_is_refused(store: Checkpointer) -> None:
+def test_a_fork_whose_id_is_not_text_is_refused(store: Checkpointer) -> None:
     runner = runner_of(store, lambda _state: None)
     runner.invoke(thread_id="t")
     with pytest.raises(UsageError, match="a thread id is text, this one a whole number") as refused:

@@ -42,7 +42,7 @@ def test_members_run_at_once() -> None:
     assert not both.broken
 
 
-async def test_async_members_run_side_by_side_and_commit_by_their_place_whoever_ends_first(
+async def test_async_members_run_in_parallel_and_commit_in_list_order(
     store: Checkpointer,
 ) -> None:
     b_has_ended = asyncio.Event()

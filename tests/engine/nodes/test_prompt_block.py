@@ -93,7 +93,7 @@ def test_what_markup_is_made_of_is_written_as_escapes_of_json(text: str, body: s
     assert f'tainted="false">"{body}"</channel>' in block
 
 
-def test_what_a_channel_is_for_stands_in_its_tag() -> None:
+def test_the_description_of_a_channel_is_in_its_tag() -> None:
     texts = {"task": "What\n to  do", "odd": "\"><b & 'x", "plain": ""}
     channels = bind({name: Channel("", description=text) for name, text in texts.items()})
     state = StateView(dict.fromkeys(texts, ""), channels, tuple(texts))

@@ -55,7 +55,7 @@ class TestRunning:
         records = [(one.channel, one.path, one.source) for one in store.records("t", 1, 1)]
         assert records == [("results", "team#1", "subgraph")]
 
-    def test_each_visit_has_a_thread_of_its_own_with_its_owner(self, store: Checkpointer) -> None:
+    def test_each_visit_has_its_own_thread_with_its_owner(self, store: Checkpointer) -> None:
         runner = outer(inner(), store, times=2)
         runner.invoke({"task": "why?"}, thread_id="t")
         owners = {line.info.thread_id: line.info.owner for line in store.threads()}
@@ -113,7 +113,7 @@ class TestLongNames:
         records = [(one.channel, one.path) for one in store.records(LONG, 1, 1)]
         assert records == [("results", "team#1")]
 
-    def test_each_visit_has_a_thread_of_its_own(self, store: Checkpointer) -> None:
+    def test_each_visit_has_its_own_thread(self, store: Checkpointer) -> None:
         runner = outer(inner(), store, times=11)
         runner.invoke({"task": "why?"}, thread_id=LONG)
         made = [one.thread for point in runner.history(LONG)[::-1] for one in point.branches]
@@ -164,7 +164,7 @@ class TestForks:
         assert store.info("f/team#1") is None
         assert runner.history("f")[-2].branches[0].thread == "t/team#1"
 
-    def test_a_fork_before_the_step_begins_a_child_of_its_own(self, store: Checkpointer) -> None:
+    def test_a_fork_before_the_step_starts_its_own_child(self, store: Checkpointer) -> None:
         runner = gated(store)
         runner.invoke({"task": "why?"}, thread_id="t")
         runner.fork("t", 0, "f", changes={"task": "how?"})

@@ -22,7 +22,7 @@ pytestmark = spec("7")
 
 
 class TestFailing:
-    def test_a_failed_child_fails_the_node_and_resuming_goes_on_where_it_failed(
+    def test_a_failed_child_fails_the_node_and_resuming_continues_where_it_failed(
         self, store: Checkpointer
     ) -> None:
         ran: list[str] = []
@@ -126,7 +126,7 @@ class TestFailing:
             assert runner.invoke(thread_id="t").status == "completed"
 
     @pytest.mark.parametrize("end", ["answered", "cancelled", "left by an edit"])
-    def test_the_cost_report_adds_up_to_what_was_spent_whatever_becomes_of_a_child_that_waits(
+    def test_the_cost_report_is_complete_whatever_happens_to_a_waiting_child(
         self, store: Checkpointer, end: str
     ) -> None:
         use = ModelUse("writer", "p", "m", 100, 10, 0.5)

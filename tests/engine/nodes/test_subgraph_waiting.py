@@ -40,14 +40,14 @@ class TestWaiting:
         for thread in ("t", "t/team#1"):
             assert [one.actor for one in store.ledger(thread) if one.kind == "answer"] == ["ann"]
 
-    def test_an_answer_on_the_child_itself_lets_the_parent_go_on(self, store: Checkpointer) -> None:
+    def test_an_answer_in_the_child_lets_the_parent_continue(self, store: Checkpointer) -> None:
         runner = gated(store)
         runner.invoke({"task": "why?"}, thread_id="t")
         (own,) = runner.open("t/team#1").cursor.pending
         runner.answer("t/team#1", own.id, "ok", step=own.step)
         assert runner.invoke(thread_id="t")["results"] == ["re: why?"]
 
-    def test_an_edit_of_the_child_is_what_goes_on(self, store: Checkpointer) -> None:
+    def test_an_edit_of_the_child_is_used(self, store: Checkpointer) -> None:
         runner = gated(store)
         (request,) = runner.invoke({"task": "why?"}, thread_id="t").pending
         runner.update_state("t/team#1", {"draft": "edited"})

@@ -216,7 +216,7 @@ async def test_of_a_cancelled_task(store: Checkpointer) -> None:
     assert store.lease("t") is None
 
 
-async def test_of_an_attempt_that_is_given_up(store: Checkpointer) -> None:
+async def test_of_a_cancelled_attempt(store: Checkpointer) -> None:
     events: list[Any] = []
     node = Endless()
     runner = chain(CHANNELS, good, node).compile(checkpointer=store)

@@ -108,7 +108,7 @@ class TestCostReport:
         assert [line.calls for line in runner.cost_report("f")] == [1, 1]
 
     @pytest.mark.parametrize("usage", [3, "free", [("worker", 1)]], ids=repr)
-    def test_usage_that_is_none_fails_the_node(self, usage: Any) -> None:
+    def test_invalid_usage_fails_the_node(self, usage: Any) -> None:
         with pytest.raises(NodeFailed, match=r"NodeResult: usage(\[0\])? is ") as caught:
             chain(CHANNELS, lambda state, config: NodeResult(usage=usage)).compile().invoke()
         assert "ModelUse(agent, provider" in caught.value.hint

@@ -356,7 +356,7 @@ class TestEvents:
         ]  # fmt: skip
         assert events[-1].progress.status == "failed"
 
-    def test_a_pause_stops_between_two_handlers_and_the_next_rollback_goes_on(
+    def test_a_pause_stops_between_two_handlers_and_the_next_rollback_continues(
         self, store: Checkpointer, world: World
     ) -> None:
         runner = booked(store, world)

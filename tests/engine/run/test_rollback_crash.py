@@ -20,7 +20,7 @@ def kill_in_the_handler(path: Path, *options: str) -> None:
     kill_once_it_says("in the handler", "tests.engine.run.rollback_crashing", path, *options)
 
 
-def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_committed_handlers_never_run_twice_and_the_rest_continues(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     kill_in_the_handler(path)
     store = SQLiteCheckpointer(path)
@@ -42,7 +42,7 @@ def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Pa
     store.close()
 
 
-def test_a_kill_inside_a_thread_below_goes_on_there(tmp_path: Path) -> None:
+def test_a_rollback_killed_inside_a_subgraph_thread_continues_there(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     kill_in_the_handler(path, "inside")
     store = SQLiteCheckpointer(path)

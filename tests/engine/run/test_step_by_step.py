@@ -171,7 +171,7 @@ def test_each_step_finds_the_context_of_its_caller() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGINT to send to oneself")
-def test_ctrl_c_ends_the_node_and_the_thread_goes_on_with_the_next_call(store: Checkpointer) -> None:
+def test_ctrl_c_ends_the_node_and_the_next_call_continues_the_thread(store: Checkpointer) -> None:
     hangs = True
 
     async def wait(state: Any) -> dict[str, Any]:

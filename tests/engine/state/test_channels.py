@@ -197,7 +197,7 @@ class TestInfo:
         assert bound(Channel(default)).info.type == word
 
 
-def test_a_channel_that_is_no_channel_is_refused_with_the_way_to_write_it() -> None:
+def test_an_invalid_channel_is_refused_with_a_hint() -> None:
     with pytest.raises(GraphInvalid) as caught:
         one_node({"c": []}, returning(None))  # type: ignore[dict-item]
     assert "'c' is a list" in caught.value.message

@@ -366,13 +366,13 @@ class TestReveal:
             runner.reveal("t", "secret", actor=" ")
 
 
-def test_without_a_store_taint_is_followed_all_the_same() -> None:
+def test_taint_is_tracked_without_a_store() -> None:
     runner = chain(CHANNELS, fetch, lambda state, config: {"out": state["page"]}).compile()
     steps = list(runner.stream())
     assert [[one.tainted for one in step.updates] for step in steps] == [[True], [True]]
 
 
-def test_a_rebuilt_thread_goes_on_as_a_live_one_would(store: Checkpointer) -> None:
+def test_a_rebuilt_thread_continues_like_a_live_one(store: Checkpointer) -> None:
     nodes = [fetch, returning({"plan": {}}), lambda state, config: {"out": state["page"]}]
     chain(CHANNELS, *nodes).compile(checkpointer=store).invoke(thread_id="live")
     runner = chain(CHANNELS, *nodes).compile(checkpointer=store)

@@ -72,7 +72,7 @@ async def test_a_malformed_request_is_at_most_a_line_in_the_log(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_a_megabyte_is_no_login(tmp_path: Path) -> None:
+async def test_a_login_request_of_a_megabyte_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         client = desk.client()
         answer = await desk.log_in(client, "x" * 1_000_000)

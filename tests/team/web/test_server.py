@@ -57,7 +57,7 @@ async def test_without_a_login_there_is_a_form_and_no_session(tmp_path: Path) ->
         assert "unknown token" in await wrong.text()
 
 
-async def test_a_login_gives_a_strict_cookie_and_goes_on_to_where_one_wanted(tmp_path: Path) -> None:
+async def test_a_login_sets_a_strict_cookie_and_opens_the_wanted_page(tmp_path: Path) -> None:
     async with serving(tmp_path) as desk:
         answer = await desk.log_in(desk.client(), desk.tokens["ann"], "/thread/r1")
         assert (answer.status, answer.headers["Location"]) == (303, "/thread/r1")

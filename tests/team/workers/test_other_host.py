@@ -65,9 +65,7 @@ def documents(*words: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_a_thread_runs_on_another_host_and_goes_on_here_when_that_one_is_gone(
-    server: Postgres, cable: Cable, tmp_path: Path
-) -> None:
+def test_a_thread_of_a_lost_host_continues_here(server: Postgres, cable: Cable, tmp_path: Path) -> None:
     here, there = (
         f"postgresql://owner@{address}:{server.port}/postgres?schema=hosts"
         for address in ("127.0.0.1", cable.address)
