@@ -2,9 +2,10 @@
 
     nice -n 19 python -m tests.support.fuzzing --inputs 100000 --seed 1 [--screen queue] [--seconds 600]
 
-Everything goes through the app's own input parser, as from a terminal.  Found are: an error that nobody
-caught, an app that no longer answers, and a decision that the card's model does not allow.  The inputs that
-led to it are printed.
+Everything goes through the app's own input parser, as from a terminal.  Most keys come in bursts, as from
+somebody who types ahead: the app is given time to settle after each burst, and is judged then.  Found are: an
+error that nobody caught, an app that no longer answers, and a decision that the card's model does not allow.
+The inputs that led to it are printed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+import textual.screen
 from textual import events
 
 from hitl_tui.config import trust_file
@@ -51,9 +53,21 @@ GRAPHS: Final = Path(__file__).with_name("fuzz_graphs.py")
 KINDS: Final = ("failing", "private", "texting", "mapped", "counting", "done")
 THREADS: Final = 50
 FROZEN: Final = 20.0
-"""Seconds of this process's CPU time that one input may take."""
+"""Seconds of this process's CPU time that one burst may take."""
+BURST: Final = (5, 20)
+"""Fewest and most inputs of a burst."""
+ALONE: Final = 0.5
+"""How often an input is sent alone, and the app settles after it."""
+WORK: Final = 0.02
+"""Seconds for which it is waited for the work that a burst has begun; another burst may come meanwhile."""
 HANGS: Final = 300.0
-"""Seconds after which an input that has not been handled is given up, and the process with it."""
+"""Seconds after which inputs that have not been handled are given up, and the process with them."""
+_FRAMES: Final = 0.25
+"""Seconds between frames: a layout for each sixtieth of a second would take most of the time."""
+_LOOK: Final = 0.001
+"""Seconds after which it looks again whether all was handled."""
+_PAUSES: Final = (0.02, 0.1, 0.6, 1.2, 5.0)
+"""Seconds between inputs, by the app's clock; in a burst they are short."""
 SIZES: Final = ((120, 40), (80, 24), (200, 60), (60, 20), (40, 10), (20, 5), (1, 1), (140, 24), (100, 60))
 
 OPENED_BY: Final[Mapping[str, str]] = {
@@ -120,6 +134,10 @@ _TEXTS: Final = (
 )
 
 
+Given = str | tuple[int, int]
+"""What is sent: what a terminal writes, or the size that it has from now on."""
+
+
 class Found(msgspec.Struct, frozen=True):
     """Something that must not happen, with the inputs that led to it."""
 
@@ -158,7 +176,9 @@ class Fuzzer:
         self._original, self._folder = original, folder
         self._random = random.Random(seed)
         self._inputs: deque[str] = deque(maxlen=40)
-        self._last: tuple[events.Event, ...] = ()
+        self._last: events.Event | None = None
+        """What the app is handling."""
+        self._alive = time.monotonic()
         self._known: set[str] = set()
         self._parser = InputParser()
         self._decided_at: dict[int, float] = {}
@@ -168,7 +188,7 @@ class Fuzzer:
     async def run(self, screen: str, inputs: int, until: float = float("inf")) -> None:
         """Send that many inputs, most of them to this screen, until a time of `time.monotonic`."""
         end = self.sent + inputs
-        with self._judged():
+        with self._judged(), self._watched():
             while self.sent < end and time.monotonic() < until:
                 await self._session(screen, end, until)
 
@@ -194,13 +214,13 @@ class Fuzzer:
             async with booted(app, size=size) as pilot:
                 while app.run_screen is None or app.screen is not app.run_screen:
                     await pilot.pause()
+                await pilot.pause()
                 app.run_screen.clock = self._clock
                 while self.sent < end and time.monotonic() < until and not app._exit:
                     if not await self._open(pilot, screen):
                         break
-                    for _ in range(self._random.randint(5, 60)):
-                        with self._watched():
-                            await self._send(pilot, self._input(app))
+                    for _ in range(self._random.randint(1, 6)):
+                        await self._send(pilot, self._burst(app))
                         if app._exit or self.sent >= end:
                             break
                 app.caught_errors = []
@@ -218,18 +238,26 @@ class Fuzzer:
         for _ in range(8):
             if app._exit or app.screen is app.run_screen:
                 break
-            await self._send(pilot, "\x1b")
+            await self._send(pilot, ["\x1b"])
         if app.screen is not app.run_screen:
             return False
         if self._random.random() < 0.3:
-            await self._send(pilot, "n")  # the next thread
+            await self._send(pilot, ["n"])  # the next thread
         for key in OPENED_BY[screen].replace("\x1b[24~", "\0"):
             self._clock.advance(1)
-            await self._send(pilot, "\x1b[24~" if key == "\0" else key)
+            await self._send(pilot, ["\x1b[24~" if key == "\0" else key])
         self.screens[type(app.screen).__name__] = self.screens.get(type(app.screen).__name__, 0) + 1
         return True
 
-    def _input(self, app: HitlApp) -> str | tuple[int, int]:
+    def _burst(self, app: HitlApp) -> list[Given]:
+        """What comes before the app settles: several keys and pastes, or one input of any kind."""
+        given = self._input(app)
+        if not _may_follow(given) or self._random.random() < ALONE:
+            return [given]
+        more = (self._input(app) for _ in range(self._random.randint(*BURST) - 1))
+        return [given, *filter(_may_follow, more)]
+
+    def _input(self, app: HitlApp) -> Given:
         """What comes next: a key most of the time."""
         chance = self._random.random()
         if chance < 0.15:
@@ -252,25 +280,28 @@ class Fuzzer:
             return press * self._random.choice((1, 1, 1, 2))
         return self._random.choice(SIZES)
 
-    async def _send(self, pilot: Any, given: str | tuple[int, int]) -> None:
-        """Send one input as a terminal does, and wait until it was handled."""
+    async def _send(self, pilot: Any, burst: Sequence[Given]) -> None:
+        """Send inputs as a terminal does, and wait until they were handled."""
         app: HitlApp = pilot.app
-        if app._exit:
-            return
-        self.sent += 1
-        self._note(repr(given) if len(given) < 60 else repr(given[:60]) + "…")
-        self._clock.advance(self._random.choice((0.02, 0.1, 0.6, 1.2, 5.0)))
         before = time.process_time()
-        if isinstance(given, tuple):
-            self._last = ()
-            await pilot.resize_terminal(*given)
-        else:
-            messages = [*self._parser.feed(given), *_ticked(self._parser)]
-            self._last = tuple(message for message in messages if isinstance(message, events.Event))
-            for message in messages:
+        for given in burst:
+            if app._exit:
+                return
+            self.sent += 1
+            self._note(repr(given) if len(given) < 60 else repr(given[:60]) + "…")
+            self._clock.advance(self._random.choice(_PAUSES if len(burst) == 1 else _PAUSES[:2]))
+            if isinstance(given, tuple):
+                await pilot.resize_terminal(*given)
+                continue
+            for message in (*self._parser.feed(given), *_ticked(self._parser)):
                 if app._driver is not None:
                     app._driver.process_message(message)
-        await self._answers(app, pilot, before)
+            await asyncio.sleep(0)
+        await _settled(app)
+        self._alive = time.monotonic()
+        took = time.process_time() - before
+        if took > FROZEN:
+            self._find(f"a burst took {took:.0f} s of CPU time")
         for error in app.caught_errors:
             frames = traceback.extract_tb(error.__traceback__)
             places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames[-4:])]
@@ -281,13 +312,21 @@ class Fuzzer:
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
-        watchdog = threading.Timer(HANGS, self._end_hanging)
-        watchdog.daemon = True
+        over = threading.Event()
+        self._alive = time.monotonic()
+
+        def watch() -> None:
+            while not over.wait(1):
+                if time.monotonic() > self._alive + HANGS:
+                    self._end_hanging()
+
+        watchdog = threading.Thread(target=watch, daemon=True)
         watchdog.start()
         try:
             yield
         finally:
-            watchdog.cancel()
+            over.set()
+            watchdog.join()
 
     def _end_hanging(self) -> None:
         """Print where the app hangs and after what, and end: nothing else gets through to its loop."""
@@ -295,17 +334,11 @@ class Fuzzer:
         faulthandler.dump_traceback(all_threads=True)
         os._exit(1)
 
-    async def _answers(self, app: HitlApp, pilot: Any, before: float) -> None:
-        """Wait until the app has handled all; what takes too much CPU time has frozen it."""
-        await pilot.pause()
-        took = time.process_time() - before
-        if took > FROZEN:
-            self._find(f"one input took {took:.0f} s of CPU time")
-
     @contextlib.contextmanager
     def _judged(self) -> Iterator[None]:
-        """Judge each decision as it is prepared and as it is sent."""
+        """Judge each decision as it is prepared and as it is sent, by the input that is handled then."""
         prepare, send = Review._prepare, Review.send_at_once
+        take, hand_on = HitlApp.on_event, HitlApp._hand_on
 
         def prepared(review: Review, label: str, answer: Any, note: str = "", *, now: float) -> Any:
             effects = prepare(review, label, answer, note, now=now)
@@ -323,7 +356,19 @@ class Fuzzer:
                 self._judge_keys(f"{decision.label!r} was sent early")
             return decision
 
+        async def taken(app: HitlApp, event: events.Event) -> None:
+            if isinstance(event, events.MouseEvent | events.Resize):
+                self._last = event
+            await take(app, event)
+
+        async def handed_on(app: HitlApp, event: events.Key | events.Paste) -> None:
+            self._last = event  # one at a time, whatever has come since
+            await hand_on(app, event)
+
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(textual.screen, "UPDATE_PERIOD", _FRAMES)
+            patch.setattr(HitlApp, "on_event", taken)
+            patch.setattr(HitlApp, "_hand_on", handed_on)
             patch.setattr(Review, "_prepare", prepared)
             patch.setattr(Review, "send_at_once", sent)
             yield
@@ -343,12 +388,11 @@ class Fuzzer:
             self._find(f"{answer!r} was chosen on a screen that had just changed")
 
     def _judge_keys(self, what: str) -> None:
-        keys = [event for event in self._last if isinstance(event, events.Key)]
-        if any(is_burst(event) for event in keys):
+        if isinstance(self._last, events.Key) and is_burst(self._last):
             self._find(f"{what} by letters that came together")
-        if any(isinstance(event, events.Paste) for event in self._last):
+        if isinstance(self._last, events.Paste):
             self._find(f"{what} by a paste")
-        if any(is_other_button(event) for event in self._last):
+        if self._last is not None and is_other_button(self._last):
             self._find(f"{what} by another mouse button")
 
     def _note(self, what: str) -> None:
@@ -359,6 +403,33 @@ class Fuzzer:
             self._known.add(what)
             screen = type(self._app.screen).__name__ if self._app and self._app.screen_stack else ""
             self.found.append(Found(what, screen, tuple(self._inputs)))
+
+
+def _may_follow(given: Given) -> bool:
+    """Whether an input can be part of a burst: keys don't wait until a widget has handled a click."""
+    return isinstance(given, str) and not given.startswith("\x1b[<")
+
+
+async def _settled(app: HitlApp) -> None:
+    """Wait until all keys have been handed on, no widget has anything to handle, and all is laid out."""
+    loop: Any = asyncio.get_running_loop()
+    end = time.monotonic() + WORK
+    while not app._exit and app._exception is None:
+        await asyncio.sleep(0)
+        if loop._ready:
+            continue
+        screen = app.screen
+        if screen._callbacks and not app._batch_count:
+            screen._on_timer_update()  # it would come with the next frame
+        elif app._held or app._doing is not None or (_works(app) and time.monotonic() < end):
+            await asyncio.sleep(_LOOK)
+        else:
+            screen._on_timer_update()
+            break
+
+
+def _works(app: HitlApp) -> bool:
+    return any(worker.is_running and worker.group != "follow" for worker in app.workers)
 
 
 def _ticked(parser: InputParser) -> Sequence[Any]:

@@ -98,17 +98,18 @@ class Dialog(Modal[DialogResult | None]):
     def say_more(self, sentences: Sequence[str]) -> None:
         """Add what became known since it was asked."""
         self._more = tuple(sentences)
-        if self.is_mounted:
-            self._show_text()
+        self._show_text()
 
     def _show_text(self) -> None:
         width = min(_TEXT, int(self.size.width * 0.96) - _AROUND)
         rows: list[Line] = [
             (Span(row),) for text in (*self._text, *self._more) for row in wrap_line(sanitise(text), width)
         ]
-        view = self.query_one("#dialog-text", LineView)
-        view.show([*rows, ()])
-        view.styles.height = len(rows) + 1
+        for view in self.query("#dialog-text").results(
+            LineView
+        ):  # there is none while the dialog comes or goes
+            view.show([*rows, ()])
+            view.styles.height = len(rows) + 1
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """In the last field enter takes the first answer."""
