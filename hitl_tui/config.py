@@ -39,23 +39,23 @@ class Settings(msgspec.Struct, frozen=True):
 
     Args:
         store: URL of the store.
-        durability: which commits no power cut takes back: "decisions", "steps" or "none".
+        durability: which commits survive a power cut: "decisions", "steps" or "none".
         reviewer: the name under which decisions are recorded.
-        signing_key: file of the key that signs decisions, None signs none.
+        signing_key: file of the key that signs decisions, None for no signatures.
         claim_minutes: how long a claim lasts.
-        look_seconds: how long a card is open until others are told that somebody looks.
-        on_busy: what is done where a server runs the thread already (`DoubleText`); "reject" leaves it.
-        after_decision: "close": the card goes once it is sent; "stay": what came of it takes its place.
-        theme: name of the theme, "" for the app's own choice.
-        model: litellm name for graphs that take a model, None for their own default.
+        look_seconds: how long a card must be open before others see that somebody looks at it.
+        on_busy: what to do if a server already runs the thread (`DoubleText`); "reject" does nothing.
+        after_decision: "close": the card closes after the decision; "stay": the result is shown in its place.
+        theme: name of the theme, "" for the default.
+        model: litellm name for graphs that take a model, None for their default.
         api_base: address of the model's server, None for the provider's.
         telemetry: address of the collector that gets OpenTelemetry spans, None for none.
-        ascii: whether the screen keeps to ASCII, None for what the locale says.
-        keys: wishes for keys by action, as they were written; `hitl_tui.verbs.keymap` judges them.
-        retention: what `prune` without options keeps, by the words of the table; empty for no rule.
-        langgraph: `context` and `configurable` that new threads of LangGraph graphs begin with.
-        notify: how to tell the person what waits, by the words of the table; its URLs are secrets.
-        key_places: where each of these wishes stands, as `file:line`.
+        ascii: whether the screen uses only ASCII, None to follow the locale.
+        keys: keys by action, as written in the file; `hitl_tui.verbs.keymap` checks them.
+        retention: what `prune` without options keeps, by keys of the table; empty for no rule.
+        langgraph: `context` and `configurable` of new threads of LangGraph graphs.
+        notify: how to notify the person of requests, by keys of the table; its URLs are secrets.
+        key_places: where each of these keys is set, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
     """
 
@@ -152,7 +152,7 @@ def breakpoints_folder() -> Path:
 
 
 def sent_notices_file() -> Path:
-    """Where it is kept of which notices the user was told."""
+    """Return the path of the file that lists the notices that the user has already seen."""
     return data_folder() / "notices.db"
 
 
@@ -200,7 +200,7 @@ class _Layer(msgspec.Struct):
         self.key_places = {name: place for name, (_, place) in wishes.items()}
 
     def add_table(self, name: str, value: object, file: TomlFile) -> None:
-        """A table of settings that belong together; what is wrong is told with its key."""
+        """A table of related settings; errors name the key."""
         checks = _TABLES[name]
         if not isinstance(value, dict):
             self._take(name, value, file.place(name), f"must be a table, as in [{name}]")

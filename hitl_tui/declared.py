@@ -316,11 +316,11 @@ Line: typing.TypeAlias = tuple[str, int]
 
 
 _WARNED: dict[str | tuple[str, type[Warning], int], int] = {}
-"""What Python was told of warnings: it shows each once a line."""
+"""Warnings that Python has shown, which it shows once a line."""
 
 
 def calling_line() -> Line | None:
-    """The line of the user's code that led here, None where there is none."""
+    """Return the line of the user's code that called us, or None if there is none."""
     frame: types.FrameType | None = sys._getframe()
     while frame and (file := frame.f_code.co_filename).startswith((_OURS, _STANDARD_LIBRARY)):
         if file.startswith(_COMMANDS):

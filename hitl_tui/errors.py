@@ -102,7 +102,7 @@ class GraphInvalid(HitlError):
 
 
 class GraphDiffers(GraphInvalid):
-    """A graph that can't take a thread on as it stands: the node it stands at is gone."""
+    """A graph that can't continue a thread, because it lacks the node at the position of the thread."""
 
     title = "The graph does not fit the thread"
 

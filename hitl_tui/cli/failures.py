@@ -70,7 +70,7 @@ def report(error: HitlError) -> None:
             _say("\n".join(f"  {line}" for line in part.splitlines()))
 
 
-def tell_warning(  # noqa: PLR0917  (as Python calls it)
+def print_warning(  # noqa: PLR0917  (as Python calls it)
     message: Warning | str,
     category: type[Warning],
     filename: str,

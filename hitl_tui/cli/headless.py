@@ -93,7 +93,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
 
 
 def _subject(snapshot: Snapshot, request: Request, show: Callable[[str], str]) -> list[str]:
-    """The channel that is decided about; of a thread inside, and of taint, the words have told."""
+    """The channel that the decision is about; \"\" where text has already named it."""
     from hitl_tui.engine.log.events import PRIVATE
     from hitl_tui.view.lines import content, name
     from hitl_tui.view.value_lines import value_lines
@@ -197,7 +197,7 @@ def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> 
 
 
 async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
-    """Tell what a command would run again; words go to stderr, as they are no result."""
+    """Print what a command would run again; text goes to stderr, because it is not a result."""
     from hitl_tui.cli.reports import RepeatsDocument
     from hitl_tui.engine.commands import Rerun
     from hitl_tui.view.repeats import fork_lines, standing_words
@@ -247,7 +247,7 @@ async def run_on(
     from hitl_tui.engine.commands import Run, Step
 
     before = (await driver.snapshot()).notice
-    broken = await tell_run(driver, command or Run(), settings, as_json=as_json)
+    broken = await print_run(driver, command or Run(), settings, as_json=as_json)
     snapshot = await driver.snapshot()
     if snapshot.notice not in ("", before):
         say(f"hitl-tui: {snapshot.notice}", err=True)
@@ -256,29 +256,28 @@ async def run_on(
     return await report(driver, as_json=as_json, done=stepped, broken=broken)
 
 
-async def tell_run(driver: Driver, command: Command[None], settings: Settings, *, as_json: bool) -> ExitCode:
-    """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so.
+async def print_run(driver: Driver, command: Command[None], settings: Settings, *, as_json: bool) -> ExitCode:
+    """Start a run and print its events until it has ended; a signal stops the run.
 
     Returns:
-        That of a run that was broken off, else 0.
+        The exit code of a run that was broken off, else 0.
     """
     snapshot = await driver.snapshot()
-    telling = _Telling(driver, snapshot, as_json)
+    printer = _EventPrinter(driver, snapshot, as_json)
     try:
         await execute_in_turn(driver, command, settings)
-        told_at = -_TOGETHER
-        while not telling.ended:
-            await driver.changed(telling.seen)
-            # What comes faster than it can be read is told in batches: a write for each event costs more
-            # than a step.
-            await asyncio.sleep(told_at + _TOGETHER - time.monotonic())
-            telling.news()
-            told_at = time.monotonic()
-        return telling.exit_code
+        printed_at = -_TOGETHER
+        while not printer.ended:
+            await driver.changed(printer.seen)
+            # Fast events are printed in batches: writing each event alone costs more than a step.
+            await asyncio.sleep(printed_at + _TOGETHER - time.monotonic())
+            printer.print_news()
+            printed_at = time.monotonic()
+        return printer.exit_code
     except asyncio.CancelledError:
-        # The run is put down first, so that its end is the last that is told.
+        # The run is suspended first, so its end is the last event that is printed.
         lost = await driver.close()
-        telling.news()
+        printer.print_news()
         say(*([lost] if lost else []), err=True)
         raise
 
@@ -291,10 +290,10 @@ async def report(
     made_step: int | None = None,
     broken: ExitCode = ExitCode.DONE,
 ) -> ExitCode:
-    """Tell where a thread stands; returns the exit code for it.
+    """Print the state of a thread; returns the exit code for it.
 
     Args:
-        done: the command has done its work wherever the thread stands.
+        done: the command has done its work, whatever the state of the thread.
         made_step: the step that the command made.
         broken: the exit code of a run that was broken off.
     """
@@ -359,8 +358,8 @@ def _next_commands(snapshot: Snapshot) -> list[str]:
     return [f"  continue with: {resume}"]
 
 
-class _Telling:
-    """Tells events, as documents or in words."""
+class _EventPrinter:
+    """Prints the events of a run, as documents or as text."""
 
     def __init__(self, driver: Driver, snapshot: Snapshot, as_json: bool) -> None:
         from hitl_tui.cli.documents import has_secrets
@@ -375,8 +374,8 @@ class _Telling:
         self._as_json = as_json
         self._node_text = NodeText()
 
-    def news(self) -> None:
-        """What has happened since the last time."""
+    def print_news(self) -> None:
+        """Print the events since the last call."""
         from hitl_tui.engine.log.events import RunEnded
 
         news = self._driver.events(self.seen)
@@ -392,7 +391,7 @@ class _Telling:
         self._print_events(events)
 
     def _print_events(self, events: Sequence[Event]) -> None:
-        """Ends and beginnings are for programs, for people the last line says it."""
+        """Print events; only programs get starts and ends, because the last line tells people."""
         if self._as_json:
             from hitl_tui.view.shapes import EventDocument
 

@@ -207,7 +207,7 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     was asked next, and how to undo each.
     """
     if mine:
-        return _tell_mine(opened, thread, limit)
+        return _print_mine(opened, thread, limit)
     if thread is None:
         raise UsageError("which thread?", "name it, or give --mine")
     reading = opened.thread(thread)
@@ -235,7 +235,7 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     return ExitCode.DONE
 
 
-def _tell_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
+def _print_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
     from hitl_tui.view.followed import followed_lines
 
     decisions = list(_mine(opened, thread, limit))

@@ -40,7 +40,7 @@ SERVER_SCHEMES: Final = ("langgraph+http://", "langgraph+https://")
 _FOLDER: Final = "langgraph"
 """Of the user's data directory, where the mirrors are."""
 _MOST_WAITING: Final = 1_000
-_TELL: Final = 200
+_PROGRESS_EVERY: Final = 200
 """Threads that are mirrored without a word."""
 
 
@@ -155,14 +155,14 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
             if thread is not None and await sync_named(mirror, mirror.thread_of_name(thread)):
                 return
             if part == "all":
-                await sync_threads(mirror, _tell_progress)
+                await sync_threads(mirror, _print_progress)
             elif part == "waiting":
-                await listing_of(mirror).mirror_waiting(on_progress=_tell_progress)
+                await listing_of(mirror).mirror_waiting(on_progress=_print_progress)
         finally:
             mirror.app.close()
 
     synced = _synced(store, sync)
-    _tell_unreadable(opened)
+    _print_unreadable(opened)
     return synced
 
 
@@ -179,7 +179,7 @@ def listed(
         threads = _awaited(lambda: hub.threads(query, limit, None, within))
     finally:
         hub.mirror.app.close()
-    _tell_unreadable(_OPENED[store])
+    _print_unreadable(_OPENED[store])
     return threads
 
 
@@ -436,9 +436,9 @@ def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | No
         if thread is not None and await recorded.sync(thread):
             return
         if part == "all":
-            await recorded.sync_all(_tell_progress)
+            await recorded.sync_all(_print_progress)
         elif part == "waiting":
-            await recorded.listing.mirror_waiting(on_progress=_tell_progress)
+            await recorded.listing.mirror_waiting(on_progress=_print_progress)
 
     return _synced(store, sync)
 
@@ -468,12 +468,12 @@ def _open_mirror(file: Path | None, settings: Settings) -> Checkpointer:
     return open_store(str(file), settings.durability)
 
 
-def _tell_progress(done: int, total: int) -> None:
-    if total > _TELL and done % _TELL == 0:
+def _print_progress(done: int, total: int) -> None:
+    if total > _PROGRESS_EVERY and done % _PROGRESS_EVERY == 0:
         say(f"reading threads of LangGraph: {done:,} of {total:,}", err=True)
 
 
-def _tell_unreadable(opened: OpenedGraph) -> None:
+def _print_unreadable(opened: OpenedGraph) -> None:
     """Name the threads that a server could not tell the state of when they were looked through."""
     for thread, why in getattr(opened.source.checkpointer, "unreadable", {}).items():
         say(f"hitl-tui: the server can't tell the state of thread {thread}: {why}", err=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from hitl_tui import __version__
-from hitl_tui.cli.failures import guarded, tell_warning
+from hitl_tui.cli.failures import guarded, print_warning
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.collector import collect_no_more
@@ -312,7 +312,7 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     open_the_closed()
     arguments = sys.argv[1:]
-    warnings.showwarning = tell_warning
+    warnings.showwarning = print_warning
 
     def command() -> object:
         _check_text(arguments)

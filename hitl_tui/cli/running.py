@@ -145,7 +145,7 @@ async def rollback(
     still run. The thread ends cancelled, with exit code 0, or failed with the remaining ones, with 1; the
     next rollback tries them again. Without --yes it shows what would run, and asks.
     """
-    from hitl_tui.cli.headless import tell_run
+    from hitl_tui.cli.headless import print_run
     from hitl_tui.engine.commands import Rollback
     from hitl_tui.view.rollback import entry_line, remaining
 
@@ -159,7 +159,7 @@ async def rollback(
     if not yes and not _agreed():
         say("Nothing was undone.", err=True)
         return ExitCode.USAGE
-    await tell_run(driver, Rollback(opened.settings.reviewer, note), opened.settings, as_json=opened.as_json)
+    await print_run(driver, Rollback(opened.settings.reviewer, note), opened.settings, as_json=opened.as_json)
     status = (await driver.snapshot()).progress.status
     code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
     return await _outcome(driver, code, as_json=opened.as_json, dry_run=False)

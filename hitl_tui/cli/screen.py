@@ -123,16 +123,16 @@ def show(
 
 
 def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, breaks: Sequence[str]) -> int:
-    """The same in lines."""
+    """Show a thread in plain text mode; returns the exit code."""
     collect_as_usual()
     from hitl_tui.plain.loop import run_plain
 
-    def notices(tell: Callable[[str], object], sees: Callable[[Notice], bool]) -> Callable[[], object]:
+    def notices(print_line: Callable[[str], object], sees: Callable[[Notice], bool]) -> Callable[[], object]:
         from hitl_tui.cli.notify import writing_to
 
         if not (sys.stdin.isatty() and own_out().isatty()):
-            return lambda: None  # nobody sits there
-        return opened.start_notices(settings, writing_to(own_out()), sees, tell)
+            return lambda: None  # no person reads the output
+        return opened.start_notices(settings, writing_to(own_out()), sees, print_line)
 
     try:
         return run_plain(
@@ -173,7 +173,7 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
     """Say what the screen left to say, and return the exit code for it."""
     if result.error is not None:
         raise result.error
-    say(*_farewell(result), err=bool(result.ended_by))
+    say(*_last_lines(result), err=bool(result.ended_by))
     if result.ended_by:
         raise click.exceptions.Exit(128 + result.ended_by)
     if result.progress is None:
@@ -306,7 +306,7 @@ def _check_theme(settings: Settings) -> None:
         raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
 
 
-def _farewell(result: AppResult) -> list[str]:
+def _last_lines(result: AppResult) -> list[str]:
     lines = list(result.not_committed)
     unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
     if unfinished and (command := _resume_command(result.thread_id)):

@@ -94,7 +94,7 @@ def threads(
         say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
     if more:
         say(_MORE.format(limit), err=True)
-    _tell_mirrors(settings)
+    _print_mirrors(settings)
 
 
 def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[WaitingRequest, ...]:
@@ -107,7 +107,7 @@ def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[Waiti
     return tuple(fact_of(row, now) for row in QueueView().shown(theirs, now, settings.reviewer))
 
 
-def _tell_mirrors(settings: Settings) -> None:
+def _print_mirrors(settings: Settings) -> None:
     """Say where threads of LangGraph wait, which are in stores of their own; not where a store was named."""
     if settings.origins["store"] == "flag":
         return
@@ -158,7 +158,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     if not shown:
         which = " that matches" if query or view.filter else ""
         say(f"no thread{which} waits for a human", err=True)
-        _tell_mirrors(settings)
+        _print_mirrors(settings)
         return
     cells = [
         (
@@ -175,7 +175,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
     say(*table([_QUEUE_HEADINGS, *cells], give=(6, 0, 2, 1)))
     if more:
         say(_MORE.format(limit), err=True)
-    _tell_mirrors(settings)
+    _print_mirrors(settings)
 
 
 def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:

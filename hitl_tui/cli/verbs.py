@@ -23,8 +23,8 @@ from hitl_tui.verbs.conversation import (
     Follow,
     Open,
     Reply,
+    Show,
     Talk,
-    Tell,
     Verb,
     advance,
 )
@@ -162,7 +162,7 @@ class _Player:
         self._shown: Driver = at.driver
         self._made_step: int | None = None
         self._done = True
-        self._told = False
+        self._was_shown = False
 
     async def play(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
@@ -178,12 +178,12 @@ class _Player:
         """Say how the thread is now, unless the conversation has said what came of it."""
         from hitl_tui.cli.headless import report
 
-        if self._told:
+        if self._was_shown:
             return ExitCode.DONE
         as_json = self._opened.as_json
         return await report(self._shown, as_json=as_json, done=self._done, made_step=self._made_step)
 
-    async def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+    async def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
         match step:
             case Ask():
                 return self._answer(step)
@@ -197,8 +197,8 @@ class _Player:
             case Open(thread_id):
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
-            case Tell(text, document=document):
-                self._tell(text, document)
+            case Show(text, document=document):
+                self._print_text(text, document)
         return None
 
     def _answer(self, ask: Ask) -> Reply:
@@ -223,13 +223,13 @@ class _Player:
             emit(ask.document)
 
     async def _follow(self, command: Command[None], driver: Driver) -> None:
-        from hitl_tui.cli.headless import tell_run
+        from hitl_tui.cli.headless import print_run
 
-        await tell_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
+        await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
         self._shown, self._done = driver, False
 
-    def _tell(self, text: str, document: Document | None) -> None:
-        self._told = document is not None or not self._opened.as_json
+    def _print_text(self, text: str, document: Document | None) -> None:
+        self._was_shown = document is not None or not self._opened.as_json
         if self._opened.as_json:
             emit(*([document] if document is not None else []))
         else:

@@ -120,7 +120,7 @@ class GraphFileWatch:
         """Continue with the graph as it is in the file now; returns the differences as text.
 
         Raises:
-            GraphInvalid: it can't be built, or the thread can't go on with it as it stands.
+            GraphInvalid: it can't be built, or the thread can't continue with it in its present state.
         """
         async with self._one_looks:
             return await self._reload(actor)

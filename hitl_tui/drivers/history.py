@@ -115,12 +115,12 @@ def search(thread: OpenedThread, store: Store, query: str, report: HitsCallback)
         if left <= 0 or store.info(child.thread_id) is None:
             continue
 
-        def tell_inside(
+        def report_inside(
             hits: tuple[SearchHit, ...], _looked: int, _of: int, name: str = child.thread_id
         ) -> None:
             report(tuple(msgspec.structs.replace(hit, thread=name) for hit in hits), head + 1, head + 1)
 
-        left = _search(LoggedThread.checked(store, child.thread_id), store, query, left, tell_inside)
+        left = _search(LoggedThread.checked(store, child.thread_id), store, query, left, report_inside)
 
 
 def _search(thread: OpenedThread, store: Store, query: str, left: int, report: HitsCallback) -> int:

@@ -936,7 +936,7 @@ def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:
 def denied_to(rights: frozenset[Right]) -> dict[str, str]:
     """Return the commands that a database login may not carry out, by verb, each with the reason.
 
-    Answers are never among them, since whoever runs a thread also continues it at a plain breakpoint.
+    Answers are never among them, since anyone who runs a thread also continues it at a plain breakpoint.
     """
     denied: dict[str, str] = {}
     for right, kinds, role in (

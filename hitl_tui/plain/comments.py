@@ -45,10 +45,10 @@ def comment(context: Context, typed: str) -> None:
     else:
         numbered = [f"{number}. {passage.text}" for number, passage in enumerate(found, 1)]
         context.console.say(f"Passages of {name(subject)}:", *content(numbered, _PASSAGES))
-    tell_comments(context, request)
+    print_comments(context, request)
 
 
-def tell_comments(context: Context, request: Request) -> None:
+def print_comments(context: Context, request: Request) -> None:
     """Say what was said about passages so far, and where it goes."""
     comments = context.comments_on(request)
     if comments:

@@ -23,8 +23,8 @@ from hitl_tui.verbs.conversation import (
     Follow,
     Open,
     Reply,
+    Show,
     Talk,
-    Tell,
     Verb,
     advance,
 )
@@ -112,7 +112,7 @@ class _Player:
             except HitlError as refused:
                 error = refused
 
-    def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+    def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
         context = self.context
         match step:
             case Ask():
@@ -130,7 +130,7 @@ class _Player:
                 context.open(context.run(context.hub.open(thread_id)))
                 self.opened = True
                 return context.driver
-            case Tell(text):
+            case Show(text):
                 context.console.say(sentence(text))
                 self.told = True
         return None

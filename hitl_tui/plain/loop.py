@@ -37,16 +37,16 @@ def run_plain(
     console: Console | None = None,
     breaks: Sequence[str] = (),
     claim_minutes: float = 15,
-    notices: BeginNotices = lambda tell, sees: lambda: None,
+    notices: BeginNotices = lambda print_line, sees: lambda: None,
 ) -> int:
-    """Talk about a thread until the person leaves; returns the exit code for where it then stands.
+    """Show a thread in plain text mode until the person leaves; returns the exit code for its state.
 
     Args:
-        notices: begins to tell, from any thread, what happens in the store and the person does not see;
-            gives what ends it.
+        notices: starts to print, from any thread, events of the store that the person does not see;
+            returns a function that stops it.
         claim_minutes: how long a claim lasts.
-        go_on: the command that goes on with a thread, "" where none can.
-        breaks: breakpoints to begin with, as `--break` takes them.
+        go_on: returns the command that continues a thread, or "" if there is none.
+        breaks: breakpoints to set at the start, as `--break` takes them.
     """
     said = console or Terminal()
     lend = nullcontext if console is None and sys.stdin.isatty() else None

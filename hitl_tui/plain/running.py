@@ -178,7 +178,7 @@ def decide_and_go_on(context: Context, typed: str) -> None:
     """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
     if not decide(context, typed):
         return
-    tell_events(context)
+    print_events(context)
     context.deadline_passed = False  # the run continues after this answer in any case
     if not context.snapshot().progress.pending:
         _continue(context)
@@ -200,7 +200,7 @@ def continue_after_deadline(context: Context) -> bool:
     Returns:
         False if no deadline has answered since the last run began.
     """
-    tell_events(context)
+    print_events(context)
     if not context.deadline_passed:
         return False
     context.deadline_passed = False
@@ -235,11 +235,11 @@ def follow(context: Context) -> None:
 async def _until_ended(context: Context) -> None:
     while True:
         await context.driver.changed(context.seen)
-        if tell_events(context):
+        if print_events(context):
             return
 
 
-def tell_events(context: Context) -> bool:
+def print_events(context: Context) -> bool:
     """Tell the events since the last time; True if a run has ended among them."""
     ended = False
     while context.unprinted:

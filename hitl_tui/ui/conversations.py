@@ -9,7 +9,7 @@ from typing import Any, Final
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.verbs.conversation import Ask, At, Do, Field, Follow, Open, Reply, Talk, Tell, Verb, advance
+from hitl_tui.verbs.conversation import Ask, At, Do, Field, Follow, Open, Reply, Show, Talk, Verb, advance
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 
@@ -54,7 +54,7 @@ class _Player:
             except HitlError as refused:
                 error = refused
 
-    async def _reply(self, step: Ask | Do | Follow | Open | Tell) -> Any:
+    async def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
         screen = self._screen
         match step:
             case Ask():
@@ -68,7 +68,7 @@ class _Player:
             case Open(thread_id):
                 await screen.open_thread(thread_id)
                 return await self._session.hub.open(thread_id)
-            case Tell(text, title, visible=visible):
+            case Show(text, title, visible=visible):
                 if not visible:
                     screen.show_message(text, title)
         return None

@@ -330,7 +330,7 @@ _OTHERS: Final[tuple[Action, ...]] = (
 
 
 def _with_verbs(others: Sequence[Action]) -> tuple[Action, ...]:
-    """Return the rows of the run screen: each verb's stands after the row that it names."""
+    """Return the rows of the run screen: the row of each verb comes after the row that it names."""
     after: dict[str, list[Action]] = {}
     for entry in verbs().values():
         verb = entry.load()

@@ -143,7 +143,7 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Tell:
+class Show:
     """What came of it; the reply is None.
 
     Args:
@@ -159,7 +159,7 @@ class Tell:
     visible: bool = False
 
 
-Talk: TypeAlias = AsyncGenerator[Ask | Do | Follow | Open | Tell, Any]
+Talk: TypeAlias = AsyncGenerator[Ask | Do | Follow | Open | Show, Any]
 """A conversation about one verb."""
 
 
@@ -201,7 +201,7 @@ class Verb:
     Args:
         command: its command: whether it can be done now is asked about this one.
         talk: starts the conversation.
-        action: its row in the tables of actions; None where the screen offers it in another way.
+        action: its row in the tables of actions; None if the screen offers it in another way.
         after: the id of the action that its row follows.
         letter: its alias in plain text mode.
         arguments: what the subcommand takes without a name, after the thread.
@@ -232,7 +232,7 @@ NOTE: Final = Field("note", "why (optional; it is logged)", about="Why, for the 
 
 async def advance(
     talk: Talk, reply: Any = None, error: HitlError | None = None
-) -> Ask | Do | Follow | Open | Tell | None:
+) -> Ask | Do | Follow | Open | Show | None:
     """Send a conversation the reply to its last step, or the error; return its next step, None at its end."""
     try:
         return await (talk.asend(reply) if error is None else talk.athrow(error))

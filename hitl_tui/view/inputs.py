@@ -16,11 +16,11 @@ class Inputs:
     """What was given: values of files are JSON already, words wait for the graph to say what they are."""
 
     def __init__(self, given: Iterable[str], option: str = "--input ", *, files: bool = True) -> None:
-        """Read all files and split all pairs, so that mistakes show before a screen does.
+        """Read all files and split all pairs, to report mistakes before the app starts.
 
         Args:
-            option: what stands before each of them on the command line.
-            files: read @FILE. Who types on a screen may sit at another computer, whose files these are not.
+            option: the option before each of them on the command line.
+            files: read @FILE. A person who types on a screen may be at another computer, without these files.
 
         Raises:
             UsageError: neither a pair nor a file, a name given twice, or a file that isn't a JSON object.

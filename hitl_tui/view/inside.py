@@ -111,7 +111,7 @@ class BranchView(msgspec.Struct, frozen=True):
         asks: its request to a person, "" for none.
         error: why its last attempt failed, "" if none did.
         text: the tail of what it streamed; `length` counts all of it.
-        since: when it began, microseconds, None where that isn't known.
+        since: when it started, in microseconds, or None if unknown.
     """
 
     path: str

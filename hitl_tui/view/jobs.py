@@ -20,7 +20,7 @@ _SILENT = 20_000_000
 
 def is_silent(worker: WorkerInfo, now: int) -> bool:
     """Whether a worker has been silent for longer than a living one would be."""
-    return now - worker.heard > _SILENT
+    return now - worker.last_seen > _SILENT
 
 
 def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = None) -> str:
@@ -31,7 +31,7 @@ def job_words(job: WorkerJob, now: int, workers: Sequence[WorkerInfo] | None = N
     """
     worker = next((known for known in workers or () if known.id == job.worker), None)
     if job.state == "running" and worker is not None and is_silent(worker, now):
-        words = f"nobody runs it: worker {job.worker} was last seen {ago(worker.heard, now)}"
+        words = f"nobody runs it: worker {job.worker} was last seen {ago(worker.last_seen, now)}"
     elif job.state == "running" and workers is not None and worker is None:
         words = f"nobody runs it: worker {job.worker} has gone"
     elif job.state == "running":
@@ -56,7 +56,7 @@ def worker_rows(workers: Sequence[WorkerInfo], jobs: Sequence[WorkerJob], now: i
                 _where(worker),
                 sanitise_line(worker.login, 30),
                 ago(worker.since, now),
-                f"silent, {ago(worker.heard, now)}"
+                f"silent, {ago(worker.last_seen, now)}"
                 if is_silent(worker, now)
                 else f"{_runs(worker, jobs)} of {worker.concurrency}",
                 sanitise_line(graphs, 200),
@@ -70,7 +70,7 @@ def worker_words(worker: WorkerInfo, work: AtWork) -> str:
     stops = ", stopping" if worker.stopping else ""
     runs = f"runs {_runs(worker, work.jobs)} of {worker.concurrency}"
     if is_silent(worker, work.now):
-        runs = f"last seen {ago(worker.heard, work.now)}"
+        runs = f"last seen {ago(worker.last_seen, work.now)}"
     return f"{_where(worker)}, began {ago(worker.since, work.now)}, {runs}{stops}"
 
 

@@ -13,8 +13,8 @@
 | private use, unassigned, lone surrogates                           | `⟨U+E000⟩`                        |
 | combining marks: at the start of a line; more than four in a row   | put on `◌`; cut with `⟨+9 marks⟩` |
 
-Square brackets, ampersands and the like are kept: whoever draws must not parse markup at all.
-The result is never touched by a second run.
+Square brackets, ampersands and the like are kept: code that draws must not parse markup at all.
+Sanitising twice changes nothing.
 """
 
 from __future__ import annotations

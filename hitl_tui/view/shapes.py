@@ -1,7 +1,7 @@
-"""What the documents of `--json` hold, version 1; their JSON Schema is made of these classes.
+"""The fields of the documents of `--json`, version 1; their JSON Schema is made from these classes.
 
-A fact stands in a document as its own struct declares it: the fields that say what they are `about`, under
-the name given there.  `@shows` is for a fact that is put together otherwise.
+A struct appears in a document as it declares itself: fields with an `about` text, under the names given
+there.  `@shows` registers a struct that needs other fields.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class ThreadSummaryShape(msgspec.Struct):
     updated_at: Annotated[Time, about("When it last changed.")]
 
 
-# Events that are not shown as they are.
+# Events that are shown with other fields.
 
 
 class Child(msgspec.Struct):
-    """Where the thread of a subgraph stands."""
+    """The progress of the thread of a subgraph."""
 
     thread: Annotated[str, about("The thread.")]
     progress: Inline[Progress]
@@ -167,7 +167,7 @@ class Document(
 
 
 class EventDocument(Document, frozen=True):
-    """`run`, `resume`, `step`, `rollback`: what happens, as it happens."""
+    """`run`, `resume`, `step`, `rollback`: each event as it happens."""
 
     thread: Annotated[str, about("The thread.")]
     event: ev.Event
@@ -175,7 +175,7 @@ class EventDocument(Document, frozen=True):
 
 class ResultDocument(Document, frozen=True):
     """`run`, `resume`, `step` last; `answer`, `approve`, `revise`, `update-state`, `declassify`, `extend`,
-    `cancel`, `pause`: where the thread stands now."""
+    `cancel`, `pause`: the state of the thread afterwards."""
 
     thread: Annotated[str, about("The thread.")]
     progress: Inline[Progress]

@@ -224,10 +224,8 @@ def step_lines(
 ) -> list[str]:
     """Describe a committed step: who made it, what it cost and what it changed.
 
-    `live` says that it was followed as it ran, so its tool calls were already printed.
-
     Args:
-        live: it was followed as it ran, so that its calls of tools have been told.
+        live: it was followed as it ran, so its tool calls were already printed.
     """
     facts = [f"Step {checkpoint.step} by {writer(checkpoint)}"]
     if checkpoint.decision:

@@ -60,7 +60,7 @@ def each_of(cases: Sequence[Mistake]) -> pytest.MarkDecorator:
     )
 
 
-def told_at(load_file: LoadFile, old: str, new: str, line: int, message: str) -> None:
+def check_error_at(load_file: LoadFile, old: str, new: str, line: int, message: str) -> None:
     """With `old` replaced by `new`, the file is refused with this message at this line."""
     assert old in GOOD
     with pytest.raises(GraphInvalid) as caught:

@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui import GraphInvalid
 from tests.loading.conftest import LoadFile
-from tests.loading.mistakes import GOOD, each_of, told_at
+from tests.loading.mistakes import GOOD, check_error_at, each_of
 
 CASES = [
     # the shape of the file
@@ -106,7 +106,7 @@ def test_the_file_of_the_cases_is_sound(load_file: LoadFile) -> None:
 def test_a_mistake_is_reported_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:
-    told_at(load_file, old, new, line, message)
+    check_error_at(load_file, old, new, line, message)
 
 
 def test_several_mistakes_are_reported_together_in_file_order(load_file: LoadFile) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.loading.conftest import LoadFile
-from tests.loading.mistakes import each_of, told_at
+from tests.loading.mistakes import check_error_at, each_of
 
 CASES = [
     # channels
@@ -127,4 +127,4 @@ CASES = [
 def test_a_mistake_is_reported_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:
-    told_at(load_file, old, new, line, message)
+    check_error_at(load_file, old, new, line, message)

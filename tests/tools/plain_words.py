@@ -26,6 +26,7 @@ GUIDES: Final = "guides"
 MESSAGES: Final = "messages"
 NAMES: Final = "names"
 DOCSTRINGS: Final = "docstrings"
+DIALECT: Final = "docstrings of rewritten packages"
 
 BANNED: Final[Mapping[str, Mapping[str, str]]] = {
     GUIDES: {
@@ -60,25 +61,30 @@ BANNED: Final[Mapping[str, Mapping[str, str]]] = {
         r"nobody's now": "no longer claimed",
     },
     NAMES: {
-        r"tell|heard|farewells?|wear|heed": "notify, report, print_line, received, deletion_entries, apply",
-        r"ways|led_on|told_to_end": "paths, destinations, advanced, on_stop_signal",
+        r"tells?|tell_\w+|telling\w*|told\w*|untold|worded|heard|farewells?": "print, report, received",
+        r"wear|heed|ways|led_on|told_to_end": "apply, take_keys, paths, advanced, on_stop_signal",
     },
     DOCSTRINGS: {
         r"at whoever|of whom is|to whom what": "say who does what",
     },
+    DIALECT: {
+        r"go(es|ing)? on|went on|gone on": "continue",
+        r"None where": "None if",
+        r"whoever|of whom": "the person who",
+        r"g(ive|ives|iving|iven|ave) up": "stop, cancel",
+        r"what there is": "name the things",
+        r"stands(?! for)|stood": "is, is kept, is still valid",
+        r"told(?! apart)|untold|heard|worded": "report, print, received",
+    },
 }
 """For each place, as a regular expression for whole words, what it must not say, and what to say instead."""
 
-RENAMED: Final = ("engine", "stores", "agents", "workflows", "loading")
-"""Packages whose names of functions and classes are checked; the others are yet to be renamed."""
-
-CHECKED: Final = (*RENAMED, "cli", "team", "testing")
-"""Packages whose messages are checked; the others are yet to be rewritten."""
+YET_TO_REWRITE: Final = ("cli", "plain", "ui")
+"""Packages whose docstrings are not checked for `DIALECT` yet; their names and messages are checked."""
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "docs/spec/verify.md: long sentence": "specifies bytes; shorter sentences would repeat the same subject",
     "hitl_tui/cli/reports.py: says nothing": "the first line of a document is the command that prints it",
-    "hitl_tui/ui/": "is rewritten together with its screens",
 }
 """Paths, or paths with a finding, that are not checked, and why."""
 
@@ -121,8 +127,8 @@ def words_in(place: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def guide_findings() -> Iterator[Finding]:
-    """Findings in README and docs/."""
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    """Findings in README, CHANGELOG, CONTRIBUTING and docs/."""
+    for page in [*sorted(ROOT.glob("[A-Z]*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         place = page.relative_to(ROOT).as_posix()
         for paragraph in paragraphs(page.read_text(encoding="utf-8")):
             for sentence in sentences(paragraph):
@@ -137,14 +143,13 @@ def code_findings() -> Iterator[Finding]:
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         package = path.relative_to(PACKAGE).parts[0]
-        if package in CHECKED:
-            for text in ui_texts(path):
-                for said, instead in words_in(MESSAGES, text.text):
-                    yield Finding(f"{place}:{text.line}", said, text.text, instead)
+        for text in ui_texts(path):
+            for said, instead in words_in(MESSAGES, text.text):
+                yield Finding(f"{place}:{text.line}", said, text.text, instead)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _of_docstring(place, node)
-            if package in RENAMED and isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _of_docstring(place, node, dialect=package not in YET_TO_REWRITE)
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from _of_name(f"{place}:{node.lineno}", node.name)
 
 
@@ -155,14 +160,15 @@ def _of_name(place: str, name: str) -> Iterator[Finding]:
 
 
 def _of_docstring(
-    place: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    place: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, *, dialect: bool
 ) -> Iterator[Finding]:
     docstring = ast.get_docstring(node)
     if not docstring:
         return
     first = docstring.partition("\n")[0]
-    for said, instead in words_in(DOCSTRINGS, docstring):
-        yield Finding(place, said, first, instead)
+    for checked in (DOCSTRINGS, *([DIALECT] if dialect else [])):
+        for said, instead in words_in(checked, docstring):
+            yield Finding(place, said, first, instead)
     if not isinstance(node, ast.Module) and says_nothing(node.name, first):
         yield Finding(
             f"{place}:{node.lineno}", "says nothing", f"{node.name}: {first}", "what it returns or does"

@@ -57,7 +57,7 @@ async def decide(driver: Driver, choice: str, text: str = "") -> None:
     await driver.execute(Answer(request.id, {"choice": choice, "text": text}, step=request.step, actor=ACTOR))
 
 
-async def told_story() -> tuple[Hub, Driver]:
+async def finished_story() -> tuple[Hub, Driver]:
     """A thread whose first draft was approved in a fork and sent back in the thread itself."""
     store = MemoryCheckpointer()
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
@@ -74,7 +74,7 @@ async def told_story() -> tuple[Hub, Driver]:
 
 async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str = "dark") -> None:
     """Save a picture of the screen once a verdict waits and some keys were pressed."""
-    app = HitlApp(AppStart(told_story, actor=ACTOR), Look(theme=theme))
+    app = HitlApp(AppStart(finished_story, actor=ACTOR), Look(theme=theme))
     async with app.run_test(size=size) as pilot:
 
         async def shown(text: str) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "hitl_tui"
-SHOWN = ("cli", "plain", "ui", "view")
+SHOWN = ("cli", "plain", "ui", "verbs", "view")
 """Packages all of whose texts may reach a person; in the others only errors do."""
 
 

@@ -42,9 +42,9 @@ class ChosenRoute(NamedTuple):
 def chosen_route(
     app: Pregel[Any, Any, Any, Any], ran: Sequence[str], saved: Saved, sends: Sequence[Send]
 ) -> ChosenRoute | None:
-    """The route that the node that ran last may have chosen by a `Command`; None where only edges lead on.
+    """Return the route that the last node may have chosen by a `Command`, or None if only edges decide.
 
-    A node with a conditional edge has none: that edge is asked again about the state as edited.
+    A node with a conditional edge has none: that edge is evaluated again for the edited state.
 
     Args:
         sends: what made tasks of the checkpoint.
@@ -99,7 +99,7 @@ class LocalTrial:
     """
 
     most_nodes: Final = 40
-    """Nodes for which it is told where an edit leads."""
+    """The largest number of nodes for which the effect of an edit is previewed."""
 
     def __init__(
         self, root: Pregel[Any, Any, Any, Any], app: Pregel[Any, Any, Any, Any], config: RunnableConfig
@@ -255,12 +255,12 @@ async def as_nodes(
         trial: a `LocalTrial`, or a server's.
         route: what the node that ran last has chosen.
     """
-    told = []
+    previews = []
     for node in nodes:
         tried = await trial.make(values, node, route)
         problem = f"{node} does not write {', '.join(tried.lost)}" if tried.lost else tried.problem
-        told.append(AsNode(node, tried.next_nodes, problem))
-    return tuple(told)
+        previews.append(AsNode(node, tried.next_nodes, problem))
+    return tuple(previews)
 
 
 def lost_by(tried: Tried, update: Mapping[str, Any]) -> list[str]:

@@ -285,7 +285,7 @@ def refusal_of(error: BaseException) -> AnswerRefused | None:
 
 
 def _invalid(error: BaseException) -> list[tuple[str, str]] | None:
-    """What a validation error of an answer names: places and messages; None where it is none."""
+    """Return the places and messages of a validation error of an answer, or None for another error."""
     try:
         from langgraph.errors import is_invalid_resume
     except ImportError:

@@ -327,7 +327,7 @@ class Superstep:
             status: Any = "failed" if data["error"] else "ok"
             took = self.durations[key] = now - self._started[key]
             ended = self._calls[key] = replace(self._calls[key], status=status, duration=took)
-            self._tell_result(ended, (data["result"] or {}).get(_RETURNED))
+            self._report_result(ended, (data["result"] or {}).get(_RETURNED))
             self._emit(BranchEnded(self.node, ended, now))
 
     def _retry(self, failed: FailedAttempt) -> None:
@@ -344,7 +344,7 @@ class Superstep:
             NodeRetrying(self.node, failed.attempt, failed.max_attempts, failed.wait, failed.error, path)
         )
 
-    def _tell_result(self, call: BranchOutcome, result: Any) -> None:
+    def _report_result(self, call: BranchOutcome, result: Any) -> None:
         """Report a call's result as text, unless it was streamed."""
         if result is None or any(text.path == call.path for text in self.streams.texts):
             return
@@ -872,7 +872,7 @@ class PregelLoop:
             self._hand_woken(leaf, refusal)
             if leaf is not None:
                 self._note_held(superstep, leaf)
-                await self._tell_inside(leaf)
+                await self._report_inside(leaf)
         elif self._mirror.app.runs_through:
             leaf = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
         is_over = self._mirror.app.runs_through or not (node and leaf and leaf.tasks)
@@ -911,7 +911,7 @@ class PregelLoop:
             streamed = newest_texts((*cursor.streamed, *texts))
             session.commit_cursor(replace(cursor, uses=(*cursor.uses, *unkept), streamed=streamed))
 
-    async def _tell_inside(self, leaf: Saved) -> None:
+    async def _report_inside(self, leaf: Saved) -> None:
         """Mirror the subgraphs that have started, and report their progress."""
         session, store = self.session, self._mirror.store
         node = place_of(leaf.next)

@@ -27,7 +27,7 @@ class PrivateFunction(NamedTuple):
     purpose: str
 
     def owning_object(self) -> Any:
-        """The module or class that has it; None where LangGraph has no such function any more."""
+        """Return the module or class that has it, or None if this LangGraph has no such function."""
         try:
             found: Any = import_module(self.module)
             found = getattr(found, self.owner) if self.owner else found

@@ -351,14 +351,14 @@ def messages_in(value: Any) -> list[Any]:
 def new_messages(before: Saved | None, tasks: Iterable[TaskRun]) -> list[list[Any]]:
     """Return the new messages of each task: a subgraph returns the old ones too."""
     held = [messages_in(task.result) for task in tasks]
-    told = {message.id for messages in held for message in messages if _tells(message)} - {None}
-    if before is None or not told:
+    reporting = {message.id for messages in held for message in messages if _reports_use(message)} - {None}
+    if before is None or not reporting:
         return held
-    known = {message.id for message in messages_in(before.values) if message.id in told}
+    known = {message.id for message in messages_in(before.values) if message.id in reporting}
     return [[message for message in messages if message.id not in known] for messages in held]
 
 
-def _tells(message: Any) -> bool:
+def _reports_use(message: Any) -> bool:
     """Whether a message reports a model's use or a tool's result."""
     return message.type == "tool" or bool(getattr(message, "usage_metadata", None))
 
@@ -384,11 +384,11 @@ def model_use(message: Any, agent: str, about: Mapping[str, Any] = _NOTHING) -> 
     usage = getattr(message, "usage_metadata", None)
     if not usage:
         return None
-    told: Mapping[str, Any] = getattr(message, "response_metadata", None) or {}
-    model = str(told.get("model_name") or told.get("model") or about.get("ls_model_name") or "")
-    provider = str(told.get("model_provider") or about.get("ls_provider") or "")
+    metadata: Mapping[str, Any] = getattr(message, "response_metadata", None) or {}
+    model = str(metadata.get("model_name") or metadata.get("model") or about.get("ls_model_name") or "")
+    provider = str(metadata.get("model_provider") or about.get("ls_provider") or "")
     provider = _PROVIDERS.get(provider, provider)
-    used = _tokens(usage, str(told.get("service_tier") or ""))
+    used = _tokens(usage, str(metadata.get("service_tier") or ""))
     return ModelUse(agent, provider, model, used.read, used.written, used.cost(provider, model))
 
 

@@ -226,7 +226,7 @@ class TextStreamed(Fact, frozen=True, tag="text"):
 
 
 class ModelCalled(Fact, frozen=True):
-    """A model call ended; `cost` is None where the price is unknown."""
+    """A model call ended; `cost` is None if the price is unknown."""
 
     node: Annotated[str, about("The node.")]
     agent: Annotated[str, about("The agent.")]

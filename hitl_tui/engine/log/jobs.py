@@ -51,7 +51,7 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     """A worker: a process that runs threads of a store.
 
     Args:
-        heard: the time of its last sign of life.
+        last_seen: the time of its last sign of life.
         login: its database login.
     """
 
@@ -63,7 +63,7 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     concurrency: Annotated[int, about("How many threads it runs at once.")]
     graphs: Annotated[tuple[HandedGraph, ...], about("The graphs that it can run.")]
     since: Annotated[Time, about("When it started.")]
-    heard: Annotated[Time, about("When it last sent a sign of life.")]
+    last_seen: Annotated[Time, about("When it last sent a sign of life.")]
     stopping: Annotated[bool, about("Whether it is stopping and takes no more threads.")] = False
 
 

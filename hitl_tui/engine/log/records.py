@@ -1,7 +1,7 @@
 """Records of a thread: updates, checkpoints, the ledger, the cursor.
 
 Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
-bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
+bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None if the price is unknown.
 
 Specified in docs/spec/threads.md and docs/spec/log.md.
 """

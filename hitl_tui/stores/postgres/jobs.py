@@ -587,10 +587,10 @@ class PostgresJobs:
                 concurrency=concurrency,
                 graphs=_graphs(graphs),
                 since=since,
-                heard=heard,
+                last_seen=last_seen,
                 stopping=stopping,
             )
-            for number, user, host, pid, login, concurrency, graphs, since, heard, stopping in (
+            for number, user, host, pid, login, concurrency, graphs, since, last_seen, stopping in (
                 self._server.rows(_WORKERS)
             )
         ]

@@ -104,7 +104,7 @@ class ArtifactsScreen(OverlayScreen):
         pane.show(_text(artifact, max(pane.scrollable_content_region.width, 20)), home=home)
 
     def action_scroll_text(self, by: int) -> None:
-        """Scroll the text."""
+        """Move the shown artifact by pages."""
         self.query_one("#artifact", LineView).turn_pages(by)
 
     @decides

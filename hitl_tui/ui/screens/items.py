@@ -117,7 +117,7 @@ class ItemsScreen(OverlayScreen):
         pane.show(_rows(item, max(pane.scrollable_content_region.width, 20)), home=True)
 
     def action_scroll_value(self, by: int) -> None:
-        """Scroll the value."""
+        """Move the shown item by pages."""
         self.query_one("#item", LineView).turn_pages(by)
 
 

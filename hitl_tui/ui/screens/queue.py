@@ -122,7 +122,7 @@ class QueueHeader(LineBar):
 
 
 class QueueDetail(LineBar):
-    """What of the selected row may have no room in its columns, where no preview has it."""
+    """Details of the selected row that its columns may have no room for, shown without a preview."""
 
     def __init__(self, me: str, now: Callable[[], int]) -> None:
         super().__init__(id="queue-detail")
@@ -131,12 +131,12 @@ class QueueDetail(LineBar):
         self._row: QueueRow | None = None
 
     def show(self, row: QueueRow | None) -> None:
-        """Show this one."""
+        """Show the details of a row; None clears them."""
         self._row = row
         self.refresh()
 
     def bar(self, width: int) -> Line:
-        """The first row."""
+        """Return the first row at a width."""
         return self._line(0, width)
 
     def _line(self, y: int, width: int) -> Line:
@@ -145,7 +145,7 @@ class QueueDetail(LineBar):
         return (*lines[y], *more) if y < len(lines) else ()
 
     def render_line(self, y: int) -> Strip:
-        """Draw a row; what has no room in the last one ends in an ellipsis."""
+        """Draw a row; text that has no room in the last one ends in an ellipsis."""
         width = self.size.width
         return strip_of(self, self._line(y, width), width, self.rich_style)
 

@@ -130,9 +130,9 @@ class RollbackDialog(Modal[None]):
                         ended = True
             self._entries = await driver.rollback_entries()
             self._show()
-        await self._tell_end()
+        await self._show_end()
 
-    async def _tell_end(self) -> None:
+    async def _show_end(self) -> None:
         progress = (await self._driver.snapshot()).progress
         left = remaining(self._entries)
         words = "Rolled back" if not left else "Paused" if progress.status == "waiting" else "Not complete"

@@ -152,7 +152,7 @@ class Reviewing:
         claim(self.screen.app, request, own, execute, standing=standing, now=now)
 
     def hand_over(self) -> None:
-        """Ask to whom what is asked is passed on, and why."""
+        """Ask who gets the shown request, and why."""
         from hitl_tui.ui.screens.claiming import ask_hand_over
 
         session, request = self.screen.session, self.asked_about
@@ -247,11 +247,11 @@ class Reviewing:
         return ""
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Say something in the footer."""
+        """Show a message in the footer."""
         self.screen.show_message(text, title, severity)
 
     def type_reason(self) -> None:
-        """Type a reason."""
+        """Move the cursor to the field for the reason of the card."""
         if self.card:
             self.card.action_type_reason("card.reason")
 

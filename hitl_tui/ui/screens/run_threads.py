@@ -100,14 +100,14 @@ class Threads:
             self.screen.review.open_card(request)
 
     def go_on(self, thread: str) -> None:
-        """Let a thread that was decided in the queue go on behind it."""
+        """Continue a thread that was decided in the queue, while the queue stays open."""
         from hitl_tui.view.batch import run_on
 
         async def in_turn() -> None:
             async with self._going_on:
                 await run_on(self.screen.hub, thread)
 
-        self.screen.command(in_turn, group="go on")
+        self.screen.command(in_turn, group="continue")
 
     @property
     def place_words(self) -> str:

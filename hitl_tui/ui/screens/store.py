@@ -110,13 +110,13 @@ class StoreScreen(OverlayScreen):
         """What becomes of a vacuum that goes on when one leaves; "" where none does."""
         return "The store is freeing space: leaving waits for that." if self._vacuums else ""
 
-    def _tell_progress(self) -> None:
+    def _show_progress(self) -> None:
         if self.display:  # while it is removed, its parts go one by one
             self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
 
     def _look(self) -> None:
         self._sizes = None
-        self._tell_progress()
+        self._show_progress()
         start_work(self, self._load, group="sizes", exclusive=True)
 
     async def _load(self) -> None:
@@ -126,7 +126,7 @@ class StoreScreen(OverlayScreen):
             self._looked = f" {done:,} of {of:,}"
 
         view = self.query_one(SizeList)
-        progress = self.set_interval(_LOOKS_EVERY, self._tell_progress)
+        progress = self.set_interval(_LOOKS_EVERY, self._show_progress)
         try:
             self._sizes, self._space = await self._hub.sizes(watch)
         except HitlError as error:

@@ -25,10 +25,10 @@ class CaptionBox(LineView):
         self._wrapped_for = 0
 
     def show_caption(self, caption: Caption, width: int) -> None:
-        """Show a caption.
+        """Show a step of a presentation, as many rows as it needs.
 
         Args:
-            width: of the screen.
+            width: width of the screen in cells.
         """
         if (caption, width) != (self._caption, self._wrapped_for):
             self._caption, self._wrapped_for = caption, width

@@ -27,12 +27,12 @@ _USUAL: Final = 58
 
 
 class FieldArea(SafeTextArea):
-    """A text of several lines, in a form where enter goes on."""
+    """A field for several lines, in a form where enter moves to the next field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [bound("form.line", "break_line", priority=True)]
 
     def action_break_line(self) -> None:
-        """Break the line."""
+        """Insert a line break at the cursor."""
         self.insert("\n")
 
 

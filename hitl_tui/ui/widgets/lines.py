@@ -208,7 +208,7 @@ class LineView(Kept, ScrollView, can_focus=True):
     def __init__(self, name: str, title: str = "") -> None:
         super().__init__(id=name)
         self._titles = ("", "")
-        self._told_width = 0
+        self._known_width = 0
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
         self.heeds_keys = False
@@ -393,10 +393,10 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.post_message(self.RowChosen(self, row))
 
     def on_resize(self, event: events.Resize) -> None:
-        """Tell of another width; it is only known once a layout was made, as of a pane that was hidden."""
+        """Report a new width, which is only known after a layout, for example of a pane that was hidden."""
         width = self.scrollable_content_region.width
-        if width != self._told_width:
-            self._told_width = width
+        if width != self._known_width:
+            self._known_width = width
             self.post_message(self.Widened(self))
 
     def on_show(self) -> None:
@@ -409,7 +409,7 @@ class LineView(Kept, ScrollView, can_focus=True):
     def on_hide(self) -> None:
         """What comes while it is hidden is not for its width."""
         self._hidden = True
-        self._told_width = 0
+        self._known_width = 0
 
     def on_focus(self) -> None:
         """The cursor looks different with focus."""

@@ -88,12 +88,12 @@ class DraftArea(SafeTextArea):
 
 
 def elsewhere(app: App[object]) -> str:
-    """What to say of a draft that is too large."""
+    """Return a message about a draft that is too large to edit here."""
     return f"too large to edit here: {keymap_of(app).shown('edit.editor')} opens it in your editor"
 
 
 class ReasonField(SafeTextArea):
-    """A small field for a reason: every usual way to end it only leaves it, so that typing never decides."""
+    """A small field for a reason; every key that ends it only leaves it, so typing never decides."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("reason.leave", "leave", priority=True),
@@ -109,9 +109,9 @@ class ReasonField(SafeTextArea):
         )
 
     def action_leave(self) -> None:
-        """Back to the choices."""
+        """Move the cursor back to the choices."""
         self.post_message(self.Left())
 
     def action_break_line(self) -> None:
-        """Break the line."""
+        """Insert a line break at the cursor."""
         self.insert("\n")

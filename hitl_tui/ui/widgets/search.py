@@ -127,19 +127,19 @@ class SearchPane(Vertical):
             self._go(self.query_one("#places", LineView).cursor_row)
 
     async def _look_back(self, query: str, local: tuple[Found, ...]) -> None:
-        told = 0
+        looked_steps = 0
 
         def more(hits: tuple[SearchHit, ...], looked: int, of: int) -> None:
-            nonlocal told
-            told = of
+            nonlocal looked_steps
+            looked_steps = of
             self._add(query, tuple(found_in_history(hits, local)), f"{looked:,} of {of:,} steps")
 
         await self.session.driver.search(query, self._on_screen(more))
-        await asyncio.sleep(0)  # what was told last is on its way
-        told_places = (
+        await asyncio.sleep(0)  # the last report is still to be handled
+        where_looked = (
             count(len(self.places), "place") if len(self.places) < MOST else f"the first {MOST} places"
         )
-        self._show("nothing found", f"{told_places} in {count(told, 'step')}")
+        self._show("nothing found", f"{where_looked} in {count(looked_steps, 'step')}")
 
     async def _ask(self, query: str, expression: str) -> None:
         def more(moments: tuple[Moment, ...], looked: int, of: int) -> None:

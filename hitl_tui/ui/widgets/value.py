@@ -122,7 +122,7 @@ class ValuePane(TextView):
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
         self._over = title
         self._lay_out()
-        self._tell_way(below or (modes if titled else ""))
+        self._show_mode(below or (modes if titled else ""))
         if not same:
             self.show_first_change()
         self.show_sought()
@@ -149,9 +149,9 @@ class ValuePane(TextView):
         """Both versions side by side, or words only."""
         self._words_only = not self._words_only
         self._lay_out()
-        self._tell_way()
+        self._show_mode()
 
-    def _tell_way(self, below: str | None = None) -> None:
+    def _show_mode(self, below: str | None = None) -> None:
         """Say in the title where the cursor is and how two versions stand, and something below."""
         if self.text is not None:
             way = "side by side" if self.is_beside else self.text.since
@@ -386,7 +386,7 @@ class ValuePane(TextView):
         rows = len(self.lines) - len(self._foot)
         self.cursor_row = min(max(row, 0), max(rows - 1, 0))
         self.reveal(self.cursor_row)
-        self._tell_way()
+        self._show_mode()
 
     def action_scroll_up(self) -> None:
         """A row up; the cursor where there is one."""
@@ -533,7 +533,7 @@ class ValuePane(TextView):
             self._lay_out()
             if shown and self.cursor_row is not None:
                 self.reveal(self.cursor_row)
-            self._tell_way()
+            self._show_mode()
 
     def on_click(self, event: events.Click) -> None:
         """The names on the lower border choose how the value is shown."""

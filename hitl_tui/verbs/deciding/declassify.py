@@ -14,7 +14,7 @@ from typing import Final
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Declassify, UpdateState
 from hitl_tui.errors import HitlError, StaleWriter, UsageError
-from hitl_tui.verbs.conversation import Ask, At, Choice, Do, Field, Talk, Tell, Verb
+from hitl_tui.verbs.conversation import Ask, At, Choice, Do, Field, Show, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, not_newest, running_now, thread_open
 from hitl_tui.view.answers import find_channel, read_step
 from hitl_tui.view.sanitise import sanitise_line
@@ -67,7 +67,7 @@ async def _talk(at: At) -> Talk:
             refused = error
         else:
             break
-    yield Tell(
+    yield Show(
         f"{channel} is trusted from step {step} on; what was made from it before stays untrusted", "Trusted"
     )
 
