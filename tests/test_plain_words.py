@@ -19,6 +19,7 @@ def test_the_guides_are_in_plain_english() -> None:
         (plain_words.GUIDES, "The run goes on behind the gate.", ["goes on", "behind"]),
         (plain_words.GUIDES, "The run continues after the gate.", []),
         (plain_words.MESSAGES, "the answer needs words of yours", ["words of yours"]),
+        (plain_words.TEST_NAMES, "test what was told is mended", ["told", "mended"]),
         (plain_words.DOCSTRINGS, "At whoever of whom is there.", ["of whom is"]),
     ],
 )

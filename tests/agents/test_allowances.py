@@ -38,13 +38,13 @@ class Clerk:
     def allow(self, tool: str = "send", **more: Any) -> str:
         return self.runner._execute("t", Allow(tool, "ann", **more))
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.result = self.runner.invoke(thread_id="t")
 
     def approve(self) -> None:
         (request,) = self.result.pending
         self.runner.answer("t", request.id, "approve", step=request.step, actor="ann")
-        self.go_on()
+        self.resume()
 
     def answers(self) -> list[tuple[str | None, list[str]]]:
         assert self.runner.store is not None
@@ -57,7 +57,7 @@ class Clerk:
 def test_an_allowance_approves_waiting_and_later_calls_and_is_named_in_the_ledger() -> None:
     clerk = Clerk({"to": "ann@box"}, {"to": "bob@box"}, {"to": "eve@web"})
     named = clerk.allow(args={"to": "*@box"})
-    clerk.go_on()
+    clerk.resume()
     assert clerk.sent == ["ann@box", "bob@box"]
     assert [request.payload["args"]["to"] for request in clerk.result.pending] == ["eve@web"]
     assert clerk.answers() == [(None, [named]), (None, [named])]
@@ -84,7 +84,7 @@ def test_an_allowance_approves_waiting_and_later_calls_and_is_named_in_the_ledge
 def test_an_allowance_covers_only_calls_that_match_it(terms: dict[str, Any], calls: bool) -> None:
     clerk = Clerk({"to": "ann", "copies": 2})
     clerk.allow(**terms)
-    clerk.go_on()
+    clerk.resume()
     assert clerk.sent == (["ann"] if calls else [])
 
 
@@ -92,7 +92,7 @@ def test_an_allowance_covers_untrusted_data_only_if_it_says_so() -> None:
     for tainted in (False, True):
         clerk = Clerk({"to": "ann"}, {"to": "bob"}, external=True)
         clerk.allow(tainted=tainted)
-        clerk.go_on()
+        clerk.resume()
         assert clerk.sent == (["ann", "bob"] if tainted else ["ann"])
 
 
@@ -111,7 +111,7 @@ def test_an_allowance_covers_high_risk_only_if_it_says_so() -> None:
 def test_a_revoked_allowance_and_a_fork_ask_again() -> None:
     clerk = Clerk({"to": "ann"}, {"to": "bob"})
     named = clerk.allow(args={"to": "ann"})
-    clerk.go_on()
+    clerk.resume()
     assert clerk.sent == ["ann"]
     clerk.allow()
     assert clerk.runner.store is not None
@@ -127,7 +127,7 @@ def test_a_revoked_allowance_and_a_fork_ask_again() -> None:
             clerk.runner._execute("t", Revoke(each, "ann", "no more"))
     (left,) = allowances(clerk.runner.store.ledger("t"), "t")
     clerk.runner._execute("t", Revoke(left.id, "ann"))
-    clerk.go_on()
+    clerk.resume()
     assert clerk.sent == ["ann"]
     assert clerk.result.pending
 

@@ -163,7 +163,7 @@ def test_private_values_and_keys_are_neither_emitted_nor_stored(
     assert live == [(call.arguments, call.result)]
 
 
-def test_long_results_are_cut_and_the_model_is_told_about_results_that_are_not_text(
+def test_long_results_are_cut_and_results_that_are_not_text_are_reported(
     store: Checkpointer,
 ) -> None:
     def echo(text: str) -> str:

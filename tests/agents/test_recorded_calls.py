@@ -385,7 +385,7 @@ def test_a_node_that_a_person_fails_asks_again_once_it_is_resumed(slow: SlowCash
     assert len(slow.keys) == 1
 
 
-def test_a_call_that_may_run_again_tells_the_model_that_it_took_too_long() -> None:
+def test_a_timeout_of_a_repeatable_call_is_reported_to_the_model() -> None:
     cashier = SlowCashier()
     try:
         assert decide(node_runner(chat, cashier.agent))["out"] == "Error: it took longer than 0.05 s"

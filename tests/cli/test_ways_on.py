@@ -89,7 +89,7 @@ def test_a_refused_answer_lists_the_allowed_answers_once(review: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "mend"),
+    ("arguments", "message", "fix"),
     [
         (["run", "my.toml:x"], "'my.toml:x': a graph file holds one graph", "leave out ':x': my.toml"),
         (["export", "r", "no/r.jsonl"], "there is no directory no", "create it first"),
@@ -102,10 +102,10 @@ def test_a_refused_answer_lists_the_allowed_answers_once(review: App) -> None:
     ],
     ids=["a graph file with a name", "no such directory", "no such path in a value", "no such store"],
 )
-def test_wrong_usage_says_how_to_fix_it(review: App, arguments: list[str], message: str, mend: str) -> None:
+def test_wrong_usage_says_how_to_fix_it(review: App, arguments: list[str], message: str, fix: str) -> None:
     done = review.expect(2, *arguments)
     assert message in done.err
-    assert mend in done.err
+    assert fix in done.err
 
 
 def test_input_that_does_not_fit_is_wrong_usage(app: App) -> None:

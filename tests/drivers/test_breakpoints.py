@@ -71,7 +71,7 @@ async def test_a_condition_is_evaluated_each_time_and_named_when_it_stops(bench:
     assert view.values["n"] == 3
 
 
-async def test_a_run_that_has_not_begun_stops_before_its_very_first_node(bench: Bench) -> None:
+async def test_a_new_run_stops_before_its_first_node(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
     await watcher.driver.execute(Start({}))
     stops = points("count")

@@ -70,7 +70,7 @@ async def test_each_step_of_another_process_is_emitted(desk: Bench, path: Path) 
         await watcher.check()
 
 
-def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_second() -> None:
+def test_a_check_emits_all_earlier_commits_and_runs_four_times_a_second() -> None:
     store = MemoryCheckpointer()
     runner = ticker(store, lambda _: None)
     with closing(runner.stream({}, thread_id="t")) as run:

@@ -12,21 +12,21 @@ from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.engine.commands import Start
 from tests.drivers.conftest import Bench
 
-_go_on = threading.Event()
-_begun = threading.Event()
+_may_continue = threading.Event()
+_has_started = threading.Event()
 
 
 def blocking(state: Any) -> dict[str, int]:
     item = {"id": 17}
-    _begun.set()
-    _go_on.wait(20)
+    _has_started.set()
+    _may_continue.wait(20)
     return {"n": item["id"]}
 
 
 async def awaiting(state: Any) -> dict[str, int]:
     item = {"id": 17}
-    _begun.set()
-    await asyncio.to_thread(_go_on.wait, 20)
+    _has_started.set()
+    await asyncio.to_thread(_may_continue.wait, 20)
     return {"n": item["id"]}
 
 
@@ -37,17 +37,17 @@ def graph_of(node: Any) -> GraphRunner:
 
 @pytest.mark.parametrize("node", [blocking, awaiting])
 async def test_a_running_node_shows_its_line_and_locals_and_continues(bench: Bench, node: Any) -> None:
-    _go_on.clear()
-    _begun.clear()
+    _may_continue.clear()
+    _has_started.clear()
     watcher = await bench.watch(graph_of(node))
     await watcher.driver.execute(Start({}))
     run = asyncio.ensure_future(watcher.run())
     try:
-        assert await asyncio.to_thread(_begun.wait, 20)
+        assert await asyncio.to_thread(_has_started.wait, 20)
         (frames,) = await watcher.driver.where("work")
         assert await watcher.driver.where("other") == ()
     finally:
-        _go_on.set()
+        _may_continue.set()
     view = await run
     assert view.values["n"] == 17
     mine = next(frame for frame in frames if frame.file)

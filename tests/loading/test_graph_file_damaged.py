@@ -61,7 +61,7 @@ def test_a_mark_before_the_text_and_line_ends_of_windows_are_taken(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("schema", "mend"),
+    ("schema", "fix"),
     [
         ('{ type = "int" }', "did you mean 'integer'?"),
         ('{ items = { type = "Bool" } }', "did you mean 'boolean'?"),
@@ -70,8 +70,8 @@ def test_a_mark_before_the_text_and_line_ends_of_windows_are_taken(tmp_path: Pat
         ('"string"', 'write a table, as { type = "string" }'),
     ],
 )
-def test_a_type_named_as_in_another_language_gets_a_hint(load_file: LoadFile, schema: str, mend: str) -> None:
-    with pytest.raises(GraphInvalid, match=re.escape(mend)):
+def test_a_type_named_as_in_another_language_gets_a_hint(load_file: LoadFile, schema: str, fix: str) -> None:
+    with pytest.raises(GraphInvalid, match=re.escape(fix)):
         load_file(GOOD.replace('schema = { type = "integer" }', f"schema = {schema}"))
 
 

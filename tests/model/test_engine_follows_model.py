@@ -221,12 +221,12 @@ def test_a_killed_process_leaves_what_the_model_says(point: int, tmp_path: Path)
         state = dict(steps(state))["kill the worker"]
     after = Engine(path, rule_asks=False, really_dies=True)
     try:
-        assert_goes_on(after, state)
+        assert_continues(after, state)
     finally:
         after.close()
 
 
-def assert_goes_on(engine: Engine, state: State) -> None:
+def assert_continues(engine: Engine, state: State) -> None:
     """The next process does what the model does, until both wait or end."""
     followed: list[str] = []
     if state.threads[0].status == "open":

@@ -171,7 +171,7 @@ class _Thread:
         if kept is not None:
             kept["cursor_hash"] = _shown(second.cursor_hash(self.cursor))
 
-    def _begun(self, link: bytes, column: int, number: int) -> bytes:
+    def _chain_starts(self, link: bytes, column: int, number: int) -> bytes:
         for start, part in zip(self.starts, self.past, strict=False):
             link = chained(link, second.raw(part[4])) if start[column] == number else link
         return link
@@ -193,7 +193,7 @@ class _Thread:
 
     def _chain_steps(self) -> None:
         values = self._defaults()
-        record = link = self._begun(b"", 0, -1)
+        record = link = self._chain_starts(b"", 0, -1)
         tainted: dict[str, Taint] = {}
         for line in self.steps:
             step = line["step"]
@@ -207,7 +207,7 @@ class _Thread:
             if "snapshot" in line:
                 state = {name: thaw(value) for name, value in values.items()}
                 line["snapshot"] = b64encode(b"o" + msgspec.json.encode(state)).decode()
-            record, link = (self._begun(one, 0, step["step"]) for one in (record, link))
+            record, link = (self._chain_starts(one, 0, step["step"]) for one in (record, link))
         self.cursor |= {"last_record_hash": _shown(record), "checkpoint_hash": _shown(link)}
 
     def _defaults(self) -> dict[str, Any]:

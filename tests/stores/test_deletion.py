@@ -252,7 +252,7 @@ class TestFamilies:
         assert {name.partition("/")[0] for name in names(store)} == {"u"}
         assert nested(store, World()).verify("u", strict=True).mismatches == ()
 
-    def test_a_thread_begun_inside_it_meanwhile_keeps_it(self, store: Checkpointer) -> None:
+    def test_a_subgraph_thread_started_meanwhile_keeps_its_owner(self, store: Checkpointer) -> None:
         ended(store, "t")
         looked = deletion(store, "t")
         child = info("t/team#1", owner=Owner("t", "team"))

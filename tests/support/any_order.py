@@ -57,7 +57,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.runner = self.reopened()
 
     @rule()
-    def break_or_mend(self) -> None:
+    def break_or_fix(self) -> None:
         self.broken = not self.broken
 
     @invariant()

@@ -3,7 +3,7 @@
 Workers are processes; one is in a network namespace of its own, whose cable can be pulled, where this machine
 has such, and of one the clock is an hour ahead: by a hook, since Python does not sleep below libfaketime.  A
 trigger of the tests' own notes each commit with its writer, so that two that write at a time are seen, and
-how long a thread of a dead worker stood.
+how long a thread of a dead worker waited for another one.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ CREATE TRIGGER fleet_worker AFTER INSERT ON worker FOR EACH ROW EXECUTE FUNCTION
 """
 
 
-class Stood(NamedTuple):
-    """How long a thread of a killed worker stood.
+class Takeover(NamedTuple):
+    """How long a thread of a killed worker waited for another one.
 
     Args:
         seconds: from the death until the next commit.
@@ -462,19 +462,19 @@ class Fleet:
                     yield f"thread {thread}: {token} wrote again after another had"
         self.counts["commits"] = sum(map(len, written.values()))
 
-    def stood(self) -> list[Stood]:
-        """How long threads of killed workers stood, but for those killed again meanwhile; shortest first."""
+    def takeovers(self) -> list[Takeover]:
+        """How long threads of killed workers waited for another worker, shortest first."""
         died: dict[int, list[datetime]] = {}
         for thread, at in self.deaths:
             died.setdefault(thread, []).append(at)
         found = (
-            self._stood(thread, at, after)
+            self._takeover(thread, at, after)
             for thread, moments in died.items()
             for at, after in zip(moments, [*moments[1:], None], strict=True)
         )
         return sorted(each for each in found if each is not None)
 
-    def _stood(self, thread: int, died: datetime, after: datetime | None) -> Stood | None:
+    def _takeover(self, thread: int, died: datetime, after: datetime | None) -> Takeover | None:
         until = f"AND at <= '{after}'" if after else ""
         (committed,) = self.asked(
             f"SELECT min(at) FROM fleet_audit WHERE thread = {thread} AND at > '{died}' {until}"
@@ -486,7 +486,7 @@ class Fleet:
             f"AND at <= '{committed}' ORDER BY n"
         )
         story = [f"{status} {pid or ''} at {(at - died).total_seconds():.2f}" for status, pid, at in moves]
-        return Stood(
+        return Takeover(
             (committed - died).total_seconds(),
             sum(pid in self.ended and died < self.ended[pid] < committed for _, pid, _ in moves if pid),
             any(died < restarted < committed for restarted in self.restarts),
@@ -556,16 +556,16 @@ def _alive(thread: threading.Thread) -> bool:
 
 
 def table(fleet: Fleet, took: float) -> str:
-    """What was done and what came of it."""
-    stood = fleet.stood()
+    """Return a table of what was done and its outcome."""
+    takeovers = fleet.takeovers()
     lines = [f"{name:<28} {number:>8,}" for name, number in sorted(fleet.counts.items())]
     lines.append(f"{'seconds':<28} {took:>8,.0f}")
-    rest = [each for each in stood if not (each.takers or each.restarted or each.alone > LONGEST / 10)]
+    rest = [each for each in takeovers if not (each.takers or each.restarted or each.alone > LONGEST / 10)]
     for name, of in (
-        ("threads of the dead", stood),
-        ("a taker was killed, too", [each for each in stood if each.takers]),
-        ("the server was restarted", [each for each in stood if each.restarted]),
-        ("no worker was there for 0.5 s", [each for each in stood if each.alone > LONGEST / 10]),
+        ("threads of the dead", takeovers),
+        ("a taker was killed, too", [each for each in takeovers if each.takers]),
+        ("the server was restarted", [each for each in takeovers if each.restarted]),
+        ("no worker was there for 0.5 s", [each for each in takeovers if each.alone > LONGEST / 10]),
         ("none of these", rest),
     ):
         lines.append(f"{name:<30} {len(of):>6,}")
@@ -575,7 +575,7 @@ def table(fleet: Fleet, took: float) -> str:
             lines.append(f"{'  went on after':<28} {seconds}, most {of[-1].seconds:.2f} s")
     slow = [
         f"{each.seconds:.2f} s, {each.alone:.2f} s alone: {each.story}"
-        for each in stood
+        for each in takeovers
         if each.seconds > LONGEST
     ]
     return "\n".join([*lines, *slow, *fleet.notes])

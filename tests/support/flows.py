@@ -140,7 +140,7 @@ def check_log(runner: GraphRunner, thread_id: str) -> None:
     bound = runner.graph.channels
     values = {name: channel.default for name, channel in bound.items()}
     by_step: dict[int, dict[str, Any]] = {}
-    previous, seq = _begun(store, thread_id, "after_seq", 0, b""), 0
+    previous, seq = _chain_starts(store, thread_id, "after_seq", 0, b""), 0
     for record in store.records(thread_id, 0, session.cursor.head):
         seq += 1
         assert record.seq == seq
@@ -149,7 +149,7 @@ def check_log(runner: GraphRunner, thread_id: str) -> None:
         assert record.previous_hash == channel_hash(values[record.channel])
         values[record.channel] = next_value(record, values[record.channel])
         assert record.next_hash == channel_hash(values[record.channel])
-        previous = _begun(store, thread_id, "after_seq", seq, record.record_hash)
+        previous = _chain_starts(store, thread_id, "after_seq", seq, record.record_hash)
         by_step[record.step] = dict(values)
     assert seq == session.cursor.last_seq
     assert equal(values, dict(session.state.values))
@@ -168,7 +168,7 @@ def _check_checkpoints(
     points = store.checkpoints(thread_id, None, 10_000)[::-1]
     assert [point.step for point in points] == list(range(head + 1))
     values: dict[str, Any] = {name: channel.default for name, channel in bound.items()}
-    seq, link = 0, _begun(store, thread_id, "after_step", -1, b"")
+    seq, link = 0, _chain_starts(store, thread_id, "after_step", -1, b"")
     for point in points:
         values = by_step.get(point.step, values)
         digests = {name: channel_hash(value) for name, value in values.items()}
@@ -177,36 +177,38 @@ def _check_checkpoints(
         seq = point.last_seq
         assert point.parent_step == point.step - 1
         records = list(store.records(thread_id, 0, point.step))
-        start = _begun(store, thread_id, "after_seq", 0, b"", before=point.step)
+        start = _chain_starts(store, thread_id, "after_seq", 0, b"", before=point.step)
         newest = records[-1].record_hash if records else b""
-        record = _begun(store, thread_id, "after_seq", seq, newest, before=point.step) if seq else start
+        record = (
+            _chain_starts(store, thread_id, "after_seq", seq, newest, before=point.step) if seq else start
+        )
         assert point.checkpoint_hash == checkpoint_hash(point, link, record)
-        link = _begun(store, thread_id, "after_step", point.step, point.checkpoint_hash)
+        link = _chain_starts(store, thread_id, "after_step", point.step, point.checkpoint_hash)
     assert link == store.cursor(thread_id).checkpoint_hash
 
 
 def _check_ledger(store: Any, thread_id: str, session: Session) -> None:
-    previous, n = _begun(store, thread_id, "after_entry", 0, b""), 0
+    previous, n = _chain_starts(store, thread_id, "after_entry", 0, b""), 0
     for entry in store.ledger(thread_id):
         n += 1
         assert entry.n == n
         assert entry.prev_hash == previous
         assert entry.hash == ledger_hash(msgspec.structs.replace(entry, hash=b""))
-        previous = _begun(store, thread_id, "after_entry", n, entry.hash)
+        previous = _chain_starts(store, thread_id, "after_entry", n, entry.hash)
     assert (n, previous) == (session.cursor.ledger_n, session.cursor.ledger_hash)
 
 
-def _begun(
-    store: Any, thread_id: str, behind: str, number: int, link: bytes, *, before: int = 1 << 32
+def _chain_starts(
+    store: Any, thread_id: str, after_number: str, number: int, link: bytes, *, before: int = 1 << 32
 ) -> bytes:
     """A link of a chain, and the facts of the threads whose rows begin after its number.
 
     Args:
-        behind: which number: after_seq, after_step or after_entry.
+        after_number: which number: after_seq, after_step or after_entry.
         before: only those whose steps begin at an earlier one.
     """
     for part in store.parts(thread_id):
-        if getattr(part, behind) == number and part.after_step < before:
+        if getattr(part, after_number) == number and part.after_step < before:
             link = chained(link, part.facts)
     return link
 

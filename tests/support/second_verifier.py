@@ -184,12 +184,12 @@ class Thread:
         self.digests[name] = after
         self.written.add(name)
 
-    def check_state(self, step, stored, anew):
+    def check_state(self, step, stored, is_new_base):
         """The state after a step, and the snapshot of it."""
         if stored != b"":
             self.texts = snapshot_of(base64.b64decode(stored, validate=True), self.texts)
             digests = {name: channel_hash(json.loads(value)) for name, value in self.texts.items()}
-            if anew:
+            if is_new_base:
                 self.digests = {name: one for name, one in self.digests.items() if name in digests}
                 self.written &= digests.keys()
             check(self.written <= digests.keys(), "a snapshot lacks a channel")
@@ -214,7 +214,7 @@ class Thread:
         check([*line] == ["step", "records", "snapshot"][: len(line)] and step["last_seq"] == seq and step["ledger_hash"] in self.stood, f"step {number}")
         check(all(part[2] == seq for part in self.past if part[1] == number), "the parts")
         check(number or not self.info["graph_digest"] or "snapshot" in line, "step 0 has no snapshot")
-        self.check_state(step, line.get("snapshot", b""), number in self.anew)
+        self.check_state(step, line.get("snapshot", b""), number in self.is_new_base)
         self.named |= {branch["thread"] for branch in step["branches"]} - {""}
         return seq, record, step
 
@@ -222,7 +222,7 @@ class Thread:
         """The last line: check all of the thread."""
         cursor, links, inputs, n = row(given, CURSOR), self.started([b""], 2, 0), {}, 0
         self.after, self.decided, self.complete = {-1: self.started([b""], 0, -1)}, {0: links}, False
-        self.anew = {e["decision"]["step"] for e in self.entries if e["decision"]["kind"] == "channels"}
+        self.is_new_base = {e["decision"]["step"] for e in self.entries if e["decision"]["kind"] == "channels"}
         entries = [row(line["decision"], ENTRY) for line in self.entries]
         for n, entry in enumerate(entries, 1):
             check((entry["n"], entry["prev_hash"], entry["hash"]) == (n, links[-1], ledger_hash(entry)), f"entry {n}")

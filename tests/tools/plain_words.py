@@ -25,6 +25,7 @@ LONGEST: Final = 30
 GUIDES: Final = "guides"
 MESSAGES: Final = "messages"
 NAMES: Final = "names"
+TEST_NAMES: Final = "names of tests"
 DOCSTRINGS: Final = "docstrings"
 DIALECT: Final = "docstrings of rewritten packages"
 
@@ -64,6 +65,15 @@ BANNED: Final[Mapping[str, Mapping[str, str]]] = {
         r"tells?|tell_\w+|telling\w*|told\w*|untold|worded|heard|farewells?": "print, report, received",
         r"wear|heed|ways|led_on|told_to_end": "apply, take_keys, paths, advanced, on_stop_signal",
     },
+    TEST_NAMES: {
+        r"told|heard|tells": "reported, printed, emitted, received; events, output, error",
+        r"begun": "started",
+        r"stood": "is, is shown",
+        r"mend(s|ed|ing)?": "fix",
+        r"anew": "again",
+        r"whoever": "the process or person who",
+        r"g(o|oes|one) on": "continue",
+    },
     DOCSTRINGS: {
         r"at whoever|of whom is|to whom what": "say who does what",
     },
@@ -85,6 +95,7 @@ YET_TO_REWRITE: Final = ("cli", "plain", "ui")
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "docs/spec/verify.md: long sentence": "specifies bytes; shorter sentences would repeat the same subject",
     "hitl_tui/cli/reports.py: says nothing": "the first line of a document is the command that prints it",
+    "tests/e2e/": "is rewritten together with the terminal that it drives",
 }
 """Paths, or paths with a finding, that are not checked, and why."""
 
@@ -153,6 +164,23 @@ def code_findings() -> Iterator[Finding]:
                 yield from _of_name(f"{place}:{node.lineno}", node.name)
 
 
+def test_findings() -> Iterator[Finding]:
+    """Findings in names of tests and of what they use: functions, parameters, variables."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = node.name
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            else:
+                continue
+            for said, instead in words_in(TEST_NAMES, name.replace("_", " ")):
+                yield Finding(f"{place}:{node.lineno}", said, name, instead)
+
+
 def _of_name(place: str, name: str) -> Iterator[Finding]:
     for pattern, instead in BANNED[NAMES].items():
         if re.fullmatch(pattern, name.strip("_")):
@@ -193,7 +221,8 @@ def _stem(word: str) -> str:
 
 def main() -> int:
     """Print the findings."""
-    findings = [finding for finding in (*guide_findings(), *code_findings()) if not finding.is_excepted]
+    every = (*guide_findings(), *code_findings(), *test_findings())
+    findings = [finding for finding in every if not finding.is_excepted]
     for finding in findings:
         instead = f" (instead: {finding.instead})" if finding.instead else ""
         print(f"{finding.place}: {finding.what}{instead}: {finding.text}")

@@ -178,11 +178,11 @@ async def test_changed_instructions_apply_from_the_next_step(store: Checkpointer
 async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it_was_opened_on(
     store: Checkpointer,
 ) -> None:
-    go_on = threading.Event()
+    may_continue = threading.Event()
 
     def slow_at_last(messages: Any) -> str:
         if sum(one["role"] == "user" for one in messages) > 1:
-            assert go_on.wait(PATIENCE)
+            assert may_continue.wait(PATIENCE)
         return drafts(messages)
 
     async with opened(graph(store, slow_at_last)) as it:
@@ -192,7 +192,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
         await it.shows("run step 1 again in a fork")
         assert "change this thread" not in it.text()
         await it.press("escape", "down", "down")
-        go_on.set()
+        may_continue.set()
         await it.shows("change this thread", "run step 1 again in a fork")
         await it.press("enter")
         await it.gone("Try other settings")

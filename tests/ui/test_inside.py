@@ -105,11 +105,11 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_continue():
 
 @pytest.mark.slow
 async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_and_pauses_both():
-    go_on = threading.Event()
+    may_continue = threading.Event()
 
     def write(state: Any, config: Any) -> dict[str, Any]:
         config.emit(f"thinking about {state['question']}")
-        go_on.wait(PATIENCE)
+        may_continue.wait(PATIENCE)
         return {"draft": "done"}
 
     def build(store: Any) -> Any:
@@ -119,14 +119,14 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
         await it.press("c")
         await it.shows("thinking about moss")
         await it.press("5")
-        await it.shows("Where team is now", "go_on.wait(PATIENCE)")
+        await it.shows("Where team is now", "may_continue.wait(PATIENCE)")
         await it.press("5")
         await it.press("I")
         await it.shows("inside team of t", "RUNNING", "thinking about moss")
         assert "runs this thread" not in it.text()
         await it.press("p")
         await it.shows("pausing after n1")
-        go_on.set()
+        may_continue.set()
         await it.shows("PAUSED", "n2 is next")
         await it.press("escape")
         await it.shows("outer", "PAUSED", "in t/team#1")
@@ -136,13 +136,13 @@ async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_
 
 @pytest.mark.slow
 async def test_a_parent_says_that_its_child_runs_on_its_own_and_what_to_do():
-    go_on = threading.Event()
+    may_continue = threading.Event()
 
     def build(store: Any) -> Any:
         return nested.around(
             nested.chain(
                 lambda _s, c: {"draft": c.interrupt({"kind": "approve", "title": "Begin?"})},
-                lambda _s: {"draft": str(go_on.wait(PATIENCE))},
+                lambda _s: {"draft": str(may_continue.wait(PATIENCE))},
             ),
             store,
         )
@@ -161,7 +161,7 @@ async def test_a_parent_says_that_its_child_runs_on_its_own_and_what_to_do():
         await it.gone("inside team of t")
         await it.press("c")
         await it.shows("t/team#1 was busy — press s to step or c to continue", "continue once that has ended")
-        go_on.set()
+        may_continue.set()
         await it.press("I")
         await it.shows("inside team of t", "DONE")
         await it.press("escape")

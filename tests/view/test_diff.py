@@ -31,7 +31,7 @@ def test_the_drafts_differ_in_five_lines() -> None:
 
 @pytest.mark.slow
 @given(ROWS, ROWS)
-def test_a_diff_tells_both_texts(old: list[str], new: list[str]) -> None:
+def test_a_diff_contains_both_texts(old: list[str], new: list[str]) -> None:
     lines = text_diff("\n".join(old), "\n".join(new))
     assert [line.text for line in lines if line.kind != "added"] == old
     assert [line.text for line in lines if line.kind != "removed"] == new
@@ -40,16 +40,16 @@ def test_a_diff_tells_both_texts(old: list[str], new: list[str]) -> None:
 @settings(max_examples=20)
 @given(st.randoms(use_true_random=False))
 @pytest.mark.slow
-def test_a_large_diff_tells_both_sides_too(chance: random.Random) -> None:
+def test_a_large_diff_contains_both_texts(chance: random.Random) -> None:
     old = [chance.randrange(3000) for _ in range(1_010)]
     put = [chance.randrange(3000) for _ in range(chance.randrange(60))]
     new = old[::3] + put + old[5:]
-    told_old, told_new = [], []
+    all_old, all_new = [], []
     for equal, i1, i2, j1, j2 in opcodes(old, new):
         assert not equal or old[i1:i2] == new[j1:j2]
-        told_old += old[i1:i2]
-        told_new += new[j1:j2]
-    assert (told_old, told_new) == (old, new)
+        all_old += old[i1:i2]
+        all_new += new[j1:j2]
+    assert (all_old, all_new) == (old, new)
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_a_changed_line_of_a_text_inside_a_value_is_one_changed_line() -> None:
 @settings(max_examples=50)
 @given(JSON, JSON, st.data())
 @pytest.mark.slow
-def test_a_diff_of_values_tells_the_lines_of_both(one: Any, other: Any, data: st.DataObject) -> None:
+def test_a_diff_of_values_contains_the_lines_of_both(one: Any, other: Any, data: st.DataObject) -> None:
     inner = st.recursive(
         st.sampled_from([one, other, 1, True, "a\nb", "x", {}, []]),
         lambda part: st.lists(part, max_size=4) | st.dictionaries(st.sampled_from("abc"), part, max_size=3),

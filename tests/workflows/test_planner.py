@@ -205,16 +205,16 @@ class TestAPlanThatDoesNotParse:
         assert reasons(crew.runner) == ["line 2 of the plan, 'then write it up', has no colon"]
 
     @pytest.mark.parametrize(
-        "mended",
+        "fixed",
         [PLAN, [{"worker": "writer", "instruction": "Write it up."}]],
         ids=["as lines", "as steps"],
     )
     @pytest.mark.parametrize("as_node", [None, "planner"], ids=["in place", "as the planner"])
     def test_editing_the_plan_fixes_it_without_calling_the_planner(
-        self, mended: Any, as_node: str | None
+        self, fixed: Any, as_node: str | None
     ) -> None:
         crew = self.failed()
-        crew.runner.update_state("t", {"plan": mended}, as_node=as_node, actor="ann")
+        crew.runner.update_state("t", {"plan": fixed}, as_node=as_node, actor="ann")
         result = crew.runner.invoke(thread_id="t")
         assert (result.status, result["results"][-1]) == ("completed", "text 1")
         assert len(crew.planner.prompts) == 1

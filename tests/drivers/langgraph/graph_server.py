@@ -163,21 +163,21 @@ class GraphServer(ThreadingHTTPServer):
             return iter([("error", {"error": "UnknownInterruptError", "message": message})])
         if not self.is_aegra:
             stops = {name: body[name] for name in ("interrupt_before", "interrupt_after") if name in body}
-            return self._begun(name, body, given if command is None else _command(command), stops)
+            return self._start_run(name, body, given if command is None else _command(command), stops)
         if given is None and command is None and not body.get("checkpoint"):
             wrong = {"loc": ["body"], "msg": "Must specify either 'input' or 'command'"}
             raise Refusal(422, {"detail": [wrong]})
         if command is not None and command.get("resume") is not None and name not in self.interrupted:
             message = "Cannot resume: thread is not in interrupted state"
             raise Refusal(400, {"error": "bad_request", "message": message})
-        return self._begun(name, body, (given or {}) if command is None else _command(command), {})
+        return self._start_run(name, body, (given or {}) if command is None else _command(command), {})
 
     def _not_waiting(self, name: str, command: Mapping[str, Any]) -> list[str]:
         state = self.graph.get_state({"configurable": {"thread_id": name}})
         waiting = set() if self.forgets else {asked.id for asked in state.interrupts}
         return [answered for answered in command["resume"] if answered not in waiting]
 
-    def _begun(
+    def _start_run(
         self, name: str, body: Mapping[str, Any], entry: Any, stops: Mapping[str, Any]
     ) -> Iterator[tuple[str, Any]]:
         if name not in self.threads:

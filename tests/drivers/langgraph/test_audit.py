@@ -109,10 +109,10 @@ async def test_verify_finds_that_a_recreated_thread_lost_its_decisions(
     assert set(lines) == {"t"}, "what was started anew is no fork"
     hub = hubs.opened[0]
     assert await hub.mirror.sync("t")
-    (anew,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
+    (recreated,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
     assert await hub.mirror.sync("t")
     (again,) = [row for row in await hub.threads("t~") if row.info.thread_id.startswith("t~")]
-    assert again.head == anew.head, "it is mirrored once"
+    assert again.head == recreated.head, "it is mirrored once"
 
 
 async def test_a_thread_whose_newest_step_is_lost_says_so_when_it_is_opened(

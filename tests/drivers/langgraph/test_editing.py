@@ -141,9 +141,9 @@ async def test_an_edit_withdraws_the_request_which_is_then_asked_again(saver: An
     with pytest.raises(AnswerRefused):
         await watcher.driver.execute(Answer(request.id, "yes", request.step, "ann"))
     await watcher.run()
-    (anew,) = (await watcher.check()).progress.pending
-    assert anew.id != request.id
-    await watcher.driver.execute(Answer(anew.id, "yes", anew.step, "ann"))
+    (asked_again,) = (await watcher.check()).progress.pending
+    assert asked_again.id != request.id
+    await watcher.driver.execute(Answer(asked_again.id, "yes", asked_again.step, "ann"))
     await watcher.run()
     assert (await watcher.check()).values["log"][-1] == "ask yes"
     await verified(watcher)
@@ -166,8 +166,8 @@ async def test_no_edit_as_a_node_runs_past_a_question_that_waits(saver: Any, hub
             await watcher.driver.execute(fork)
     await watcher.driver.execute(UpdateState({"draft": "mine"}, as_node="before", actor="ann"))
     await watcher.run()
-    (anew,) = (await watcher.check()).progress.pending
-    await watcher.driver.execute(Answer(anew.id, "yes", anew.step, "ann"))
+    (asked_again,) = (await watcher.check()).progress.pending
+    await watcher.driver.execute(Answer(asked_again.id, "yes", asked_again.step, "ann"))
     await watcher.run()
     assert ran == ["ask", "ask", "ask", "review", "send"]
     with pytest.raises(GateUnanswered):  # a fork of where it waited is asked again

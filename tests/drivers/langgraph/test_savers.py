@@ -293,9 +293,9 @@ async def test_a_thread_is_stepped_edited_forked_and_read_again(saver: Any, hubs
     await fork.run()
     await answered(fork, "forked")
     assert fork.view.values["items"] == ["in", "plan", "work 0", "work 1", "forked"]
-    anew = await Watcher.open(await hubs.over(graph).open("own"))
-    assert anew.view.values["items"] == watcher.view.values["items"]
-    assert [point.state_hash for point in anew.view.checkpoints] == [
+    reopened = await Watcher.open(await hubs.over(graph).open("own"))
+    assert reopened.view.values["items"] == watcher.view.values["items"]
+    assert [point.state_hash for point in reopened.view.checkpoints] == [
         point.state_hash for point in watcher.view.checkpoints
     ]
 

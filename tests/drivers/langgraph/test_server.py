@@ -132,7 +132,7 @@ def client_of(server: str) -> Any:
     return _clients[-1]
 
 
-def begun_by_others(server: str, place: Path) -> str:
+def start_elsewhere(server: str, place: Path) -> str:
     """A thread of `slow` that the server runs for somebody else."""
     place.mkdir()
     client = client_of(server)
@@ -143,7 +143,7 @@ def begun_by_others(server: str, place: Path) -> str:
 
 
 def test_a_thread_that_the_server_runs_is_busy_and_left_alone(server: str, app: App, tmp_path: Path) -> None:
-    thread = begun_by_others(server, tmp_path / "slow")
+    thread = start_elsewhere(server, tmp_path / "slow")
     store = ("--store", f"langgraph+{server}#slow")
     try:
         for command in (("resume", thread, "--headless"), ("update-state", thread, "done=no")):
@@ -165,7 +165,7 @@ def test_a_thread_that_the_server_runs_is_busy_and_left_alone(server: str, app: 
 
 def test_a_run_of_somebody_else_is_interrupted_by_choice(server: str, app: App, tmp_path: Path) -> None:
     place = tmp_path / "slow"
-    thread = begun_by_others(server, place)
+    thread = start_elsewhere(server, place)
     store = ("--store", f"langgraph+{server}#slow")
     (place / "started").unlink()
 

@@ -236,14 +236,14 @@ class TestFiles:
         ("at", 5, "record", "record_hash"),
     )
 
-    @pytest.mark.parametrize(("field", "value", "kind", "told_field"), FIELDS)
-    def test_a_record(self, directory: Path, field: str, value: Any, kind: str, told_field: str) -> None:
+    @pytest.mark.parametrize(("field", "value", "kind", "reported_field"), FIELDS)
+    def test_a_record(self, directory: Path, field: str, value: Any, kind: str, reported_field: str) -> None:
         place = ORDER.index("notes")
         report = self.tampered(
             directory / "steps" / "00000003.json", lambda data: data["records"][place].update({field: value})
         )
         number = 999 if field == "seq" else seq("notes", 3)
-        assert mismatches_in(report) == [(kind, number, 3, "notes", told_field)]
+        assert mismatches_in(report) == [(kind, number, 3, "notes", reported_field)]
 
     def test_a_decision_and_a_checkpoint(self, directory: Path) -> None:
         report = self.tampered(

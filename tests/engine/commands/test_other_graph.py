@@ -124,9 +124,9 @@ def test_a_graph_without_the_threads_current_node_is_refused(
         of_nodes(store, "a", "b").update_state("t", {"n": 5}, as_node="a")
     version = store.cursor("t")
     other = of_nodes(store, "x", "y")
-    for go_on in (other.invoke, other.step):
+    for continue_thread in (other.invoke, other.step):
         with pytest.raises(GraphDiffers, match=r"is at node '[ab]', which the graph 'graph' does not have"):
-            go_on(thread_id="t")
+            continue_thread(thread_id="t")
     assert store.cursor("t") == version
 
 

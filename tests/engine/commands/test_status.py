@@ -210,7 +210,7 @@ def test_every_stream_ends_with_one_terminal_event(store: Checkpointer) -> None:
         )
 
 
-def test_a_result_tells_done_waiting_limit_and_failure_apart(store: Checkpointer) -> None:
+def test_a_result_distinguishes_done_waiting_limit_and_failure(store: Checkpointer) -> None:
     def broken(state: Any) -> None:
         raise ValueError
 

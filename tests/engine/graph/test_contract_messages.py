@@ -1,4 +1,4 @@
-"""What breaks a node's contract is told with channel, path, expected, found and a mend; when it is
+"""What breaks a node's contract is told with channel, path, expected, found and a fix; when it is
 retried and when not."""
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ BROKEN: dict[str, Row] = {
 }
 
 
-@pytest.mark.parametrize(("node", "words", "mend", "again"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_contract(node: Node, words: list[str], mend: str, again: bool) -> None:
+@pytest.mark.parametrize(("node", "words", "fix", "again"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_contract(node: Node, words: list[str], fix: str, again: bool) -> None:
     calls: list[int] = []
 
     def counted(state: Any) -> Any:
@@ -97,5 +97,5 @@ def test_a_broken_contract(node: Node, words: list[str], mend: str, again: bool)
     assert "node 'n1', attempt" in caught.value.message
     for word in words:
         assert word in caught.value.message
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
     assert len(calls) == (2 if again else 1)

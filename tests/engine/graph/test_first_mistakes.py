@@ -70,7 +70,7 @@ def streamed(state: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("node", "why", "mend"),
+    ("node", "why", "fix"),
     [
         (by_attribute, "the state has no attribute 'draft'; write state['draft']", 'state.draft}'),
         (by_assignment, "read-only inside a node: return {'draft': …}", 'state["draft"] = "new"'),
@@ -84,11 +84,11 @@ def streamed(state: Any) -> Any:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_a_node_that_fails_says_where(node: Callable[..., Any], why: str, mend: str) -> None:
+def test_a_node_that_fails_says_where(node: Callable[..., Any], why: str, fix: str) -> None:
     with pytest.raises(NodeFailed) as caught:
         one_node(DRAFT, node).invoke()
     assert why in caught.value.message
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
 
 
 @pytest.mark.parametrize("watched", [False, True], ids=["nobody watches", "watched"])
@@ -121,7 +121,7 @@ def gate(**values: Any) -> Gate:
 
 
 @pytest.mark.parametrize(
-    ("make", "why", "mend"),
+    ("make", "why", "fix"),
     [
         (lambda: one_node(DRAFT, bug).invoke("hello"), "the input is text", 'give a dict, as {"task"'),  # type: ignore[arg-type]
         (lambda: compiled(()).invoke(thread_id=7), "a thread id is text", "use '7'"),  # type: ignore[arg-type]
@@ -156,11 +156,11 @@ def gate(**values: Any) -> Gate:
          "a text as timeout", "a path as store", "a list of agents", "a function as termination",
          "a dict as limits", "a gate without a store"],
 )  # fmt: skip
-def test_a_mistake_in_building_says_what_to_write(make: Callable[[], Any], why: str, mend: str) -> None:
+def test_a_mistake_in_building_says_what_to_write(make: Callable[[], Any], why: str, fix: str) -> None:
     with pytest.raises((GraphInvalid, UsageError)) as caught:
         make()
     assert why in caught.value.message
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
 
 
 async def waits(*given: Any) -> Any:
@@ -184,15 +184,15 @@ OPTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "why", "mend"), OPTIONS.values(), ids=OPTIONS)
-def test_an_option_of_the_wrong_type_says_what_to_write(options: dict[str, Any], why: str, mend: str) -> None:
+@pytest.mark.parametrize(("options", "why", "fix"), OPTIONS.values(), ids=OPTIONS)
+def test_an_option_of_the_wrong_type_says_what_to_write(options: dict[str, Any], why: str, fix: str) -> None:
     of_nodes = {
         name: options.pop(name) for name in ("retry", "timeout", "reads", "writes") if name in options
     }
     with pytest.raises(GraphInvalid) as caught:
         chain(DRAFT, bug, **of_nodes).compile(**options)
     assert why in caught.value.message
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
 
 
 @pytest.mark.parametrize("asked", [waits, lambda: True], ids=["async", "without an argument"])

@@ -221,13 +221,13 @@ ENDS = {
 
 
 @pytest.mark.parametrize("condition", ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize("anew", [False, True], ids=["one runner", "a new runner each"])
+@pytest.mark.parametrize("new_runner", [False, True], ids=["one runner", "a new runner each"])
 def test_a_condition_judges_what_this_invocation_wrote(
-    condition: Termination, anew: bool, store: Checkpointer
+    condition: Termination, new_runner: bool, store: Checkpointer
 ) -> None:
     runner = answering(condition, store)
     for question in ("one", "two", "two", "three"):
-        runner = answering(condition, store) if anew else runner
+        runner = answering(condition, store) if new_runner else runner
         result = runner.invoke({"q": question}, thread_id="t")
         assert (result["said"], result.reason) == (f"done: {question}", "termination")
     nodes = [point.node for point in reversed(runner.history("t")) if point.node]

@@ -322,19 +322,19 @@ class TestJoins:
     def test_sync_branches_that_still_run_then_are_not_waited_for_and_write_nothing(
         self, store: Checkpointer
     ) -> None:
-        go_on = threading.Event()
+        may_continue = threading.Event()
         all_began, all_went_on = threading.Barrier(3, timeout=20), threading.Barrier(3, timeout=20)
 
         def node(_state: Any, config: Any) -> dict[str, Any]:
             all_began.wait()
             if config.index:
-                go_on.wait()
+                may_continue.wait()
                 all_went_on.wait()
             return {"log": config.item}
 
         runner = mapped(node, store, join="first", max_concurrent=3)
         assert runner.invoke({"items": ["a", "b", "c"]}, thread_id="t")["log"] == ["a"]
-        go_on.set()
+        may_continue.set()
         all_went_on.wait()
         assert list(statuses(runner).values()) == ["ok", "cancelled", "cancelled"]
         assert runner.get_state("t")["log"] == ["a"]

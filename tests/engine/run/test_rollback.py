@@ -257,13 +257,13 @@ class TestFailing:
         assert "no compensation handler 'cancel_hotel'" in report.entries[1].error
 
     def test_a_thread_in_rollback_can_only_continue_the_rollback(self, failed: GraphRunner) -> None:
-        for go_on in (
+        for continue_thread in (
             lambda: failed.invoke(thread_id="t"),
             lambda: failed.step(thread_id="t"),
             lambda: failed.invoke({"log": "more"}, thread_id="t"),
         ):
             with pytest.raises(UsageError, match="is being rolled back"):
-                go_on()
+                continue_thread()
         assert failed.invoke(thread_id="t", resume="entry").status == "completed"
 
 

@@ -39,14 +39,14 @@ def counter(store: Checkpointer | None, node: Any = None) -> GraphRunner:
 
 def test_stepping_equals_one_run(store: Checkpointer) -> None:
     runner, whole = counter(store), counter(store)
-    stood = []
+    stops = []
     for _ in range(LAST):
         result = runner.step(thread_id="t")
         assert runner.get_state("t") == dict(result) == counter(store).get_state("t")
         assert store.lease("t") is None
-        stood.append((result.status, result.reason, result.step, result["n"]))
+        stops.append((result.status, result.reason, result.step, result["n"]))
     paused = [("waiting", "paused", step, step) for step in range(1, LAST)]
-    assert stood == [*paused, ("completed", "end", LAST, LAST)]
+    assert stops == [*paused, ("completed", "end", LAST, LAST)]
     whole.invoke(thread_id="u")
     assert [(p.step, p.node, p.state_hash) for p in runner.history("t")] == [
         (p.step, p.node, p.state_hash) for p in runner.history("u")
@@ -78,8 +78,8 @@ def test_a_limit_that_a_step_reaches_stops_it_and_not_the_pause(store: Checkpoin
     runner = counter(store)
     runner.step(thread_id="t")
     runner.extend_limits("t", max_iterations=limit)
-    stood = [runner.step(thread_id="t").reason for _ in range(2)]
-    assert stood == (["limit", "limit"] if limit == 2 else ["paused", "limit"])
+    stops = [runner.step(thread_id="t").reason for _ in range(2)]
+    assert stops == (["limit", "limit"] if limit == 2 else ["paused", "limit"])
 
 
 def test_what_another_runner_wrote_in_between_counts(store: Checkpointer) -> None:

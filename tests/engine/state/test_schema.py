@@ -444,13 +444,13 @@ MESSAGES = {
 
 @pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES)
 def test_a_message_names_channel_path_expected_found_and_a_fix(case: tuple[Any, ...]) -> None:
-    schema, reducer, update, path, expected, found, mend = case
+    schema, reducer, update, path, expected, found, fix = case
     with pytest.raises(SchemaMismatch) as caught:
         write(Channel(schema=schema, reducer=reducer), update)
     assert caught.value.message.startswith(f"channel 'c'{path}: ")
     assert expected in caught.value.message
     assert found in caught.value.message
-    assert mend in caught.value.hint
+    assert fix in caught.value.hint
 
 
 ALTERNATIVES: dict[str, tuple[Any, Any, str]] = {

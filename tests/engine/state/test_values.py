@@ -149,11 +149,11 @@ def test_anything_else_is_rejected_naming_channel_path_and_type(value: Any, path
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(("key", "mend"), [(1, "use '1'"), (Colour.RED, "use 'red'")], ids=repr)
-def test_a_key_that_is_not_text_is_rejected_with_the_text_to_use(key: Any, mend: str) -> None:
+@pytest.mark.parametrize(("key", "fix"), [(1, "use '1'"), (Colour.RED, "use 'red'")], ids=repr)
+def test_a_key_that_is_not_text_is_rejected_with_the_text_to_use(key: Any, fix: str) -> None:
     with pytest.raises(ValueRejected, match="JSON keys are text") as caught:
         normalise({key: 1}, "c")
-    assert caught.value.hint == mend
+    assert caught.value.hint == fix
 
 
 class Refusing(pydantic.BaseModel):

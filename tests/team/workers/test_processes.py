@@ -208,7 +208,7 @@ def test_scheduled_threads_start_on_time_and_urgent_ones_first(app: App, url: st
     assert started == ["high:", "low:", "later:"]
 
 
-def test_it_runs_so_many_threads_at_once_and_workers_tells_which_since_when_and_what_is_queued(
+def test_a_worker_runs_several_threads_at_once_and_workers_lists_them(
     app: App, url: str, tmp_path: Path
 ) -> None:
     body = f"(HERE / f'at{{time.monotonic_ns()}}').touch(), {WAITS}"
