@@ -94,6 +94,7 @@ EXAMPLES = {
     "step": ["hitl-tui step r1"],
     "pause": ['hitl-tui pause r1 --note "lunch"'],
     "rollback": ["hitl-tui rollback trip --dry-run", 'hitl-tui rollback trip --yes --note "not needed"'],
+    "review": ["hitl-tui review", 'hitl-tui review --filter "risk:high"'],
     "approve": ['hitl-tui approve r1 --note "reads well" --run'],
     "revise": ['hitl-tui revise r1 --note "shorter" --run'],
     "answer": [
@@ -209,6 +210,7 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "rollback": Entry("hitl_tui.cli.running", "Undo the side effects of a thread's nodes."),
     },
     "Decide and change": {
+        "review": Entry("hitl_tui.cli.review", "Open the most urgent request that waits for you."),
         "approve": Entry("hitl_tui.cli.decide", "Approve the request of a thread."),
         "revise": Entry("hitl_tui.cli.decide", "Send a request back with your comment."),
         "answer": Entry("hitl_tui.cli.decide", "Answer any request of a thread."),

@@ -73,7 +73,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
 }
 """The exit code and the arguments of each command that works on threads, of one that waits for a text."""
 ELSEWHERE = {"completion", "config", "demo", "doctor", "graph", "keys", "new", "play", "present", "schema"}
-ELSEWHERE |= {"serve", "store", "themes", "worker"}
+ELSEWHERE |= {"review", "serve", "store", "themes", "worker"}
 """Commands that work on no thread of a store that is named, or go on until they are ended."""
 DIFFERENT: Mapping[str, Mapping[str, int]] = {
     "file": dict.fromkeys(

@@ -71,6 +71,12 @@ def test_the_most_urgent_of_twelve_is_found_and_open_with_its_card_within_three_
         fingers.took_at_most(3, "the most urgent of twelve, open with its card")
 
 
+def test_review_opens_the_most_urgent_with_its_card(twelve: Path) -> None:
+    with Terminal([*APP, "review"]) as terminal:
+        terminal.wait_for_words("Publish the quarterly numbers?", "publish them", "press the key twice")
+        terminal.press("q")
+
+
 def test_nine_of_twelve_are_decided_within_ten_keys_and_go_on(twelve: Path) -> None:
     with Terminal([*APP]) as terminal:
         terminal.wait_for("12 threads")

@@ -1,0 +1,81 @@
+"""`review`: the most urgent request that waits for you, opened with its card."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.opening import Target
+from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option
+from hitl_tui.cli.output import say
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.view.queue import QueueRow
+
+
+@click.command()
+@click.option(
+    "--filter",
+    "query",
+    metavar="TEXT",
+    default="",
+    help='Only requests that match, as on screen: "graph:advisor risk:low".',
+)
+@store_option
+@theme_option
+@reviewer_option
+@plain_option
+def review(*, query: str, store: str | None, theme: str | None, reviewer: str | None, plain: bool) -> int:
+    """Open the most urgent request that waits for you.
+
+    Its card is open at once; `n` on screen opens the next one. The order is that of the queue: expired, then
+    due soonest, then high risk, then waiting longest.
+    """
+    from hitl_tui.cli.screen import show
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    row = _most_urgent(settings, query)
+    if row is None:
+        say("No request that matches waits for you." if query else "No request waits for you.")
+        return int(ExitCode.DONE)
+    name, request = row.name, row.request
+    return show(
+        settings,
+        open_existing,
+        lambda opened: Target(name),
+        plain=plain,
+        request=request.id if request is not None else "",
+    )
+
+
+def _most_urgent(settings: Settings, query: str) -> QueueRow | None:
+    """Return the first row of the queue that asks something of the person.
+
+    Raises:
+        UsageError: the filter can't be read.
+    """
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.view.queue import MOST, QueueView, read_filter, rows_of
+
+    if problems := read_filter(query).problems:
+        raise UsageError("; ".join(problems), "see the filters of the queue in its help: Q, then ?")
+    store = open_existing(settings, part="all")
+    try:
+        now, me = store.now(), settings.reviewer
+        rows = [row for row in rows_of(store.waiting(MOST)) if _is_for(row, me, now)]
+        return next(iter(QueueView(query).shown(rows, now, me)), None)
+    finally:
+        store.close()
+
+
+def _is_for(row: QueueRow, me: str, now: int) -> bool:
+    """Whether a row asks something that this person has not voted on, and that nobody else has claimed."""
+    from hitl_tui.engine.thread.interrupts import has_voted
+
+    request = row.request
+    return request is not None and not has_voted(request, me) and row.claimed(now) in ("", me)
