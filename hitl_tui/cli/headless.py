@@ -158,13 +158,13 @@ def run_headless(
 
     async def work(opened: OpenThread) -> ExitCode:
         target = await asyncio.to_thread(choose, opened.store)
-        driver = await open_target(opened.hub, target, settings, breaks)
+        driver = await open_target(opened.hub, target, settings, breaks, unattended=True)
         await driver.execute(PrepareGraph())
         collect_as_usual()
         begins = target.inputs is not None
-        if (snapshot := await driver.snapshot()).progress.head < 0:
+        if (snapshot := await driver.snapshot()).progress.head < 0 and not begins:
             ask_for_inputs(snapshot, await driver.context_fields())
-            await start(driver, {}, settings)
+            await start(driver, {}, settings, unattended=True)
             begins = True
         if begins and await stops_at_start(driver):
             return await report(driver, as_json=as_json)
@@ -218,7 +218,7 @@ async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, a
 def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:
     from hitl_tui.engine.commands import Run
 
-    return Run(breakpoints)
+    return Run(breakpoints, unattended=True)
 
 
 def _kept(snapshot: Snapshot) -> tuple[Breakpoint, ...]:
@@ -247,7 +247,7 @@ async def run_on(
     from hitl_tui.engine.commands import Run, Step
 
     before = (await driver.snapshot()).notice
-    broken = await print_run(driver, command or Run(), settings, as_json=as_json)
+    broken = await print_run(driver, command or Run(unattended=True), settings, as_json=as_json)
     snapshot = await driver.snapshot()
     if snapshot.notice not in ("", before):
         say(f"hitl-tui: {snapshot.notice}", err=True)

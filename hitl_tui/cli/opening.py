@@ -304,12 +304,19 @@ def signer_of(settings: Settings) -> Signer | None:
 
 
 async def open_target(
-    hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str], *, on_screen: bool = False
+    hub: LocalHub,
+    target: Target,
+    settings: Settings,
+    breaks: Sequence[str],
+    *,
+    on_screen: bool = False,
+    unattended: bool = False,
 ) -> Driver:
     """Open the thread and commit its input, if it has one.
 
     Args:
         on_screen: a long thread of LangGraph is shown before all of it is mirrored.
+        unattended: as for `start`.
         breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is told
             before anything is committed.
 
@@ -340,7 +347,7 @@ async def open_target(
 
         read_breakpoints(breaks, (await driver.snapshot()).graph)
     if target.inputs is not None:
-        await start(driver, target.inputs, settings, target.context)
+        await start(driver, target.inputs, settings, target.context, unattended=unattended)
     elif target.context is not None and (await driver.snapshot()).progress.head >= 0:
         raise UsageError(
             f"thread {target.thread_id!r} continues with the context that it started with",
@@ -379,12 +386,22 @@ async def stops_at_start(driver: Driver) -> bool:
 
 
 async def start(
-    driver: Driver, inputs: Mapping[str, Any], settings: Settings, context: Mapping[str, Any] | None = None
+    driver: Driver,
+    inputs: Mapping[str, Any],
+    settings: Settings,
+    context: Mapping[str, Any] | None = None,
+    *,
+    unattended: bool = False,
 ) -> None:
-    """Commit the input; one that does not fit is wrong usage, and nothing was done."""
+    """Commit the input; one that does not fit is wrong usage, and nothing was done.
+
+    Args:
+        unattended: a run that nobody watches follows at once.
+    """
     from hitl_tui.engine.commands import Start
 
+    command = Start(inputs, settings.reviewer, context=context, unattended=unattended)
     try:
-        await execute_in_turn(driver, Start(inputs, settings.reviewer, context=context), settings)
+        await execute_in_turn(driver, command, settings)
     except (SchemaMismatch, ValueRejected, ReducerError) as error:
         raise UsageError(f"the input does not fit: {error.message}", error.hint) from None

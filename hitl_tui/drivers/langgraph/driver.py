@@ -110,6 +110,8 @@ class LangGraphDriver(WindowDriver):
         self._leaf = leaf
         self._newest = newest
         self._awaited_runs: frozenset[str] = frozenset()
+        self._entry: dict[str, Any] = {}
+        """The input that the next run takes, and its context; empty if the input is a step already."""
         handlers: dict[type[Command[Any]], Any] = {Start: self._take_input, UpdateState: self._update_state}
         self._handlers.update(handlers)
 
@@ -167,15 +169,27 @@ class LangGraphDriver(WindowDriver):
             context = checked(self._mirror.app.root, {**before, **context})
         if not isinstance(command.inputs, Mapping):
             raise UsageError("the input is not a dict", 'give a dict, as {"messages": "…"}')
-        given = entry_of(self._mirror.app.graph, _input(command.inputs))
-        place: dict[str, Any] = {"leaf": self._leaf, "newest": self._newest}
-        place |= {"given": given, "context": context}
-        run = PregelLoop(session, mirror=self._mirror, threads=self._callers, **place)
+        entry = {"given": entry_of(self._mirror.app.graph, _input(command.inputs)), "context": context}
+        if command.unattended and self._runs_as_one():
+            self._entry = entry
+        else:
+            await self._take(entry)
+        return session.cursor.head
+
+    def _runs_as_one(self) -> bool:
+        """Whether an unattended run of the thread can be a single run of a server, which takes its input."""
+        app = self._mirror.app
+        on_its_own = app.is_on_server and not app.runs_through and self._mirror.outer is None
+        return on_its_own and self._leaf == self._newest
+
+    async def _take(self, entry: Mapping[str, Any]) -> None:
+        """Commit an input as a step."""
+        place: dict[str, Any] = {"leaf": self._leaf, "newest": self._newest, **entry}
+        run = PregelLoop(self._opened(), mirror=self._mirror, threads=self._callers, **place)
         await run.take_input()
         self._leaf, self._newest = run.leaf, run.newest
         if run.error is not None:
             raise run.error
-        return session.cursor.head
 
     async def _read_head(self) -> Session:
         """Return the session, brought up to date with what others did to the thread."""
@@ -333,10 +347,18 @@ class LangGraphDriver(WindowDriver):
         await self._go(command.breakpoints, once=True, into=command.into)
 
     async def _run_on(self, command: Run) -> None:
-        await self._go(command.breakpoints, once=False)
+        await self._go(command.breakpoints, once=False, unattended=command.unattended)
 
-    async def _go(self, breakpoints: tuple[Breakpoint, ...], *, once: bool, into: bool = False) -> None:
+    async def _go(
+        self,
+        breakpoints: tuple[Breakpoint, ...],
+        *,
+        once: bool,
+        into: bool = False,
+        unattended: bool = False,
+    ) -> None:
         self._refuse_running()
+        entry, self._entry = self._entry, {}
         if into and hasattr(self._mirror.app.root, "make_room"):
             raise UsageError("a server does not stop inside a subgraph", NO_STEPS)
         await self._refuse_busy()
@@ -344,6 +366,10 @@ class LangGraphDriver(WindowDriver):
         await self._refuse_finished_subgraph()
         if breakpoints and (why := self.refusal(Step)):
             raise UsageError("breakpoints do not stop a run there", why)
+        at_once = unattended and not breakpoints and self._runs_as_one()
+        if entry and not at_once:
+            await self._take(entry)
+            entry = {}
         stops = RunStops(breakpoints, self._opened().graph.info, self._hits) if breakpoints else None
 
         def make(session: Session, **options: Any) -> Any:
@@ -353,7 +379,7 @@ class LangGraphDriver(WindowDriver):
             if shared and (point := self._mirror.store.checkpoint(session.thread_id, head)) is not None:
                 shared = point.origin == self._leaf
             place: dict[str, Any] = {"leaf": self._leaf, "newest": "" if shared else self._newest}
-            place |= {"owners": self._owners, "once": once, "into": into}
+            place |= {"owners": self._owners, "once": once, "into": into, "at_once": at_once, **entry}
             return PregelLoop(session, mirror=self._mirror, stops=stops, **place, **options)
 
         self._owners.hold()

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ from hitl_tui.drivers.langgraph.pregel import (
 )
 from hitl_tui.drivers.langgraph.retries import RETRY, FailedAttempt
 from hitl_tui.drivers.langgraph.run_context import configurable_of, context_of
+from hitl_tui.drivers.langgraph.server_requests import is_limit_of_server
 from hitl_tui.drivers.langgraph.steps import (
     branch_path,
     facts_of,
@@ -110,6 +112,8 @@ class Superstep:
         given: the input that it begins with, None if it continues.
         single: whether the graph's state is a single value.
         inside: receives the events of subgraphs.
+        on_saved: called after each saved superstep of a run of several, in the run's OS thread; None for a
+            single superstep.
     """
 
     def __init__(
@@ -121,9 +125,11 @@ class Superstep:
         given: Any = None,
         single: bool = False,
         inside: LiveRuns | None = None,
+        on_saved: Callable[[Superstep], None] | None = None,
     ) -> None:
         self._session = session
         self._inside = inside
+        self._on_saved = on_saved
         self._emit = session.emit
         self._leaf = self.leaf = leaf
         self._pinned = pinned
@@ -133,7 +139,9 @@ class Superstep:
         """The checkpoint that it began with."""
         self.before: Saved | None = None
         self.after: list[tuple[Saved | None, Saved]] = []
-        """The checkpoints that it has saved, each with the one before."""
+        """The checkpoints that it has saved and that are no steps yet, each with the one before."""
+        self.mirrored = ""
+        """The nodes of the newest step that it became, "" for none yet."""
         self.calls: tuple[BranchOutcome, ...] = ()
         """The `@task`s called by its nodes, in the order in which they began."""
         self.streams = StreamKeeper()
@@ -202,6 +210,8 @@ class Superstep:
             self.leaf = saved.id
             return
         self.close(saved)
+        if self._on_saved is not None:
+            self._on_saved(self)
 
     def unread(self, known: Saved | None) -> list[str]:
         """Return the ids, in order, of the checkpoints whose values are known only from the run's stream.
@@ -242,6 +252,11 @@ class Superstep:
         self.before = saved
         self.calls = tuple(self._calls.values())
         self._tasks, self._started, self._calls, self._announced = {}, {}, {}, False
+
+    def begin_next(self) -> None:
+        """Forget what was mirrored, in a run of several supersteps."""
+        self.first_saved, self.streams = self.before, StreamKeeper()
+        self.durations, self.attempts = {}, {}
 
     def unkept(self) -> tuple[ModelUse, ...]:
         """Return model calls whose replies no task has written: their tokens are recorded nowhere else."""
@@ -449,6 +464,7 @@ class PregelLoop:
         into: with `once`: stop before the first node of each subgraph that begins.
         given: the input to begin with; None to continue.
         context: the thread's new context; None to keep it.
+        at_once: let a server run all supersteps as one run, and mirror each as it is saved.
     """
 
     def __init__(
@@ -465,6 +481,7 @@ class PregelLoop:
         given: Any = None,
         context: Mapping[str, Any] | None = None,
         stops: Stops | None = None,
+        at_once: bool = False,
     ) -> None:
         self.session = session
         self.error: HitlError | None = None
@@ -482,6 +499,10 @@ class PregelLoop:
         self._given = given
         self._context = context
         self._stops = stops
+        self._at_once = at_once
+        self._appending = asyncio.Lock()
+        self._append_error: Exception | None = None
+        """What went wrong when a superstep was mirrored while the run went on."""
         self._due = ""
         self._pause_asked = False
         self.is_being_cancelled = False
@@ -537,7 +558,7 @@ class PregelLoop:
                 try:
                     if taken or self._may_begin():
                         self._guard = self._answers_given()
-                        command = None if taken else await self._begin()
+                        command = None if taken or self._takes_input else await self._begin()
                         has_started = True
                         session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
@@ -546,7 +567,7 @@ class PregelLoop:
                             node = await self._run_superstep(command)
                             if not node:
                                 break
-                            first, command, self._guard = False, None, None
+                            first, command, self._guard, self._given = False, None, None, None
                             self._due = self._stopped_after(node, before)
                             yield node
                     idle = not has_started
@@ -572,8 +593,15 @@ class PregelLoop:
         with self.session.writing():
             await self._run_superstep()
 
+    @property
+    def _takes_input(self) -> bool:
+        """Whether the run begins with an input."""
+        return self._given is not None
+
     def _resumed_cursor(self) -> Cursor | None:
         """The running cursor of a thread that is merely paused, with no requests or answers; else None."""
+        if self._takes_input:
+            return None
         cursor = self.session.cursor
         paused = (cursor.status, cursor.reason) == ("waiting", "paused") and not cursor.pending
         if not paused or cursor.head < 0 or kept_answers(cursor):
@@ -603,16 +631,16 @@ class PregelLoop:
         """Whether the graph's recursion_limit is reached."""
         return not self._mirror.app.runs_through and self._steps_left(cursor) <= 0
 
-    def _stop_at_limit(self) -> None:
+    def _stop_at_limit(self, note: str) -> None:
         session = self.session
-        limit = self._mirror.app.recursion_limit
         cursor = replace(session.cursor, status="failed", reason="limit")
-        note = f"recursion_limit of {limit} supersteps"
         entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": "limit"})
         session.commit_cursor(cursor, [entry])
 
     def _may_begin(self) -> bool:
         cursor = self.session.cursor
+        if self._takes_input:
+            return True
         if cursor.head < 0 or cursor.status in ("completed", "cancelled"):
             return False
         # A thread that waits for several answers continues with those that it has.
@@ -620,12 +648,14 @@ class PregelLoop:
 
     def _goes_on(self, first: bool) -> bool:
         session, cursor = self.session, self.session.cursor
+        if self._takes_input:
+            return True
         if cursor.status != "running":
             return False
         if self._run_error:
             raise self._run_error
         if self._is_out_of_steps(cursor):
-            self._stop_at_limit()
+            self._stop_at_limit(f"recursion_limit of {self._mirror.app.recursion_limit} supersteps")
             return False
         if self._pause_asked or self._due or (self._once and not first):
             self.stopped_by = self._due
@@ -667,17 +697,27 @@ class PregelLoop:
         app = self._mirror.app
         inside = self._inside = self._live_runs() if self._mirror.opens else None
         superstep = Superstep(
-            self.session, self.leaf, pinned=pinned, given=self._given, single=app.single, inside=inside
+            self.session,
+            self.leaf,
+            pinned=pinned,
+            given=self._given,
+            single=app.single,
+            inside=inside,
+            on_saved=self._on_saved() if self._at_once else None,
         )
         leg = self._leg()
         context = self.session.cursor.context if self._context is None else self._context
         config = config_of(self._thread, self.leaf if pinned else "")
         config["configurable"] = {**configurable_of(context), **config["configurable"]}
-        self._may_be_held = app.is_on_server and leg.continues and not pinned and not self._has_failed()
-        if self._may_be_held:
+        checks_first = app.is_on_server and leg.continues and not pinned and not self._has_failed()
+        if checks_first:
             config["configurable"][RESUMING] = False
-        stop = "interrupt_after" if self._given is None else "interrupt_before"
-        options: dict[str, Any] = {stop: "*", "into": self._into, "leg": leg}
+        self._may_be_held = checks_first or self._at_once
+        options: dict[str, Any] = {"into": self._into, "leg": leg}
+        if self._at_once:
+            options["durability"] = "sync"  # a superstep is mirrored as soon as it is told
+        else:
+            options["interrupt_before" if self._takes_input else "interrupt_after"] = "*"
         if (given_context := context_of(app.root, context)) is not None:
             options["context"] = given_context
         self._superstep = superstep
@@ -688,11 +728,16 @@ class PregelLoop:
                     await app.run_async(given, config, superstep.on_part, **options)
             else:
                 work = partial(self._run_guarded, given, config, superstep.on_part, **options)
-                job = self._threads.job(work, ()) if app.was_quick else None
+                job = self._threads.job(work, ()) if app.was_quick and not self._at_once else None
                 await (job or self._threads.call(work))
         except (AnswerRefused, ServerBusy, ServerRefused):
             raise
         except (Exception, Dropped, asyncio.CancelledError) as raised:
+            if self._append_error is not None:
+                await self._stop_server()
+                raise self._append_error from None
+            if isinstance(raised, Moved) and self._at_once:
+                await self._stop_server()
             return superstep, None if is_drained(raised) else raised
         finally:
             self._superstep = None
@@ -822,47 +867,29 @@ class PregelLoop:
 
     async def _settle(self, superstep: Superstep, error: BaseException | None) -> str:
         session = self.session
-        node = ""
-        if superstep.leaf != self.leaf:
+        if not superstep.mirrored and superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
-        if error is None and superstep.before is not None and superstep.is_open:
+        if error is None and self._at_once:
+            await self._read_missed(superstep)
+        elif error is None and superstep.before is not None and superstep.is_open:
             # An older LangGraph does not report the checkpoint after which it stops.
             newest = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
             if newest is not None and (newest.source, newest.parent) == ("loop", superstep.before.id):
                 superstep.close(newest)
             elif newest is not None and newest.id != superstep.before.id:
                 raise await stale(self._mirror.app, self._thread, newest.id)
-        if superstep.after and (self._mirror.app.is_local or error is not None):
+        if superstep.after:
             await self._read_saved(superstep)
-        for before, saved in superstep.after:
-            self.leaf = self.newest = saved.id
-            if is_no_step(before, saved):
-                continue
-            facts = facts_of(
-                before,
-                saved,
-                duration=max(superstep.durations.values(), default=0),
-                durations=superstep.durations,
-                attempts=superstep.attempts,
-                streamed=superstep.streams.texts if superstep.streams.used else (),
-                unkept=superstep.unkept() if saved is superstep.after[-1][1] else (),
-                calls=superstep.calls,
-            )
-            if before is not None:
-                threads = await self._mirror.sync_inside(session.thread_id, before)
-                facts = inside_of(facts, before, threads)
-            last = error is None and saved is superstep.after[-1][1]
-            pauses = self._once and last and bool(saved.tasks) and not self._mirror.app.has_stops
-            unused = [] if node else self._unused(facts.node, None)
-            options: dict[str, Any] = {"context": self._context, "ledger": unused}
-            self._mirror.append(session, before, saved, facts, pauses=pauses, **options)
-            self._context = None
-            node = facts.node or START
-        if not node:
+        await self._append_saved(superstep, is_over=error is None)
+        node = superstep.mirrored
+        if not node or self._at_once:
             self._keep_attempt(superstep)
         refusal = refusal_of(error) if error is not None else None
         if error is not None and refusal is None:
-            self._failed(superstep, error)
+            if is_limit_of_server(error):
+                self._stop_at_limit("recursion_limit of the graph on its server")
+            else:
+                self._failed(superstep, error)
             return ""
         leaf = superstep.before
         if not node:
@@ -873,24 +900,117 @@ class PregelLoop:
             if leaf is not None:
                 self._note_held(superstep, leaf)
                 await self._report_inside(leaf)
-        elif self._mirror.app.runs_through:
+        elif self._mirror.app.runs_through or self._at_once:
             leaf = await self._mirror.app.state(config_of(self._thread), subgraphs=True)
-        is_over = self._mirror.app.runs_through or not (node and leaf and leaf.tasks)
+            if leaf is not None:
+                self._note_held(superstep, leaf)
+        is_over = self._mirror.app.runs_through or self._at_once or not (node and leaf and leaf.tasks)
         if leaf is not None and (is_over or self._mirror.stops_compiled_in(session, leaf)):
             self._mirror.settle(session, leaf)
         return node
+
+    async def _append_saved(self, superstep: Superstep, *, is_over: bool) -> None:
+        """Mirror the checkpoints that a superstep has saved.
+
+        Args:
+            is_over: the run has ended, without an error.
+        """
+        async with self._appending:
+            while superstep.after:
+                (before, saved), is_last = superstep.after.pop(0), not superstep.after
+                await self._append_step(superstep, before, saved, is_last=is_last, ends=is_over and is_last)
+
+    async def _append_step(
+        self, superstep: Superstep, before: Saved | None, saved: Saved, *, is_last: bool, ends: bool
+    ) -> None:
+        session = self.session
+        self.leaf = self.newest = saved.id
+        if is_no_step(before, saved):
+            return
+        facts = facts_of(
+            before,
+            saved,
+            duration=max(superstep.durations.values(), default=0),
+            durations=superstep.durations,
+            attempts=superstep.attempts,
+            streamed=superstep.streams.texts if superstep.streams.used else (),
+            unkept=superstep.unkept() if is_last else (),
+            calls=superstep.calls,
+        )
+        if before is not None:
+            threads = await self._mirror.sync_inside(session.thread_id, before)
+            facts = inside_of(facts, before, threads)
+        pauses = self._once and ends and bool(saved.tasks) and not self._mirror.app.has_stops
+        unused = [] if superstep.mirrored else self._unused(facts.node, None)
+        options: dict[str, Any] = {"context": self._context, "ledger": unused}
+        self._mirror.append(session, before, saved, facts, pauses=pauses, **options)
+        self._context = None
+        superstep.mirrored = facts.node or START
+
+    def _on_saved(self) -> Callable[[Superstep], None]:
+        """Return a function that mirrors a saved superstep while the run goes on, and waits until it is."""
+        loop, ours = asyncio.get_running_loop(), copy_context()  # the run's thread has one of its own
+
+        async def mirror(superstep: Superstep) -> None:
+            if self._superstep is not superstep:
+                raise Dropped  # the run was given up
+            try:
+                await self._read_saved(superstep, while_running=True)
+                await self._append_saved(superstep, is_over=False)
+                if self.session.cursor.status == "pending":  # the step was the input
+                    self.session.commit_cursor(_running(self.session.cursor))
+            except Exception as error:
+                self._append_error = error
+                raise
+            superstep.begin_next()
+            if self._pause_asked:
+                self.stop_attempt("paused")
+
+        def wait(superstep: Superstep) -> None:
+            ours.run(asyncio.run_coroutine_threadsafe, mirror(superstep), loop).result()
+
+        return wait
+
+    async def _stop_server(self) -> None:
+        """Cancel a server's run of the thread: nobody follows it any more."""
+        app = self._mirror.app
+        with suppress(HitlError):
+            await app.call(partial(app.root.cancel, self._thread))
+
+    async def _read_missed(self, superstep: Superstep) -> None:
+        """Read what a run has saved while the connection to its server was lost.
+
+        Raises:
+            StaleWriter: the thread's newest checkpoint does not follow the one that was told last.
+        """
+        app = self._mirror.app
+        told = superstep.before.id if superstep.before else self.leaf
+        line = [saved for saved in [await app.state(config_of(self._thread))] if saved is not None]
+        while line and line[-1].id != told and line[-1].parent:
+            before = await app.state(config_of(self._thread, line[-1].parent))
+            if before is None:
+                break
+            line.append(before)
+        if line and line[-1].id != told and told:
+            raise await stale(app, self._thread, line[0].id)
+        line.reverse()
+        saved = line[1:] if told else line
+        superstep.after += zip(line if told else (None, *line), saved, strict=False)
 
     def _note_held(self, superstep: Superstep, leaf: Saved) -> None:
         """Note that a server's graph was compiled to stop before all nodes; its drawing does not tell."""
         waits = any(task.error or task.interrupts for task in leaf.tasks)
         if not self._may_be_held or self._pause_asked or superstep.is_open or waits or not leaf.tasks:
             return
-        graph = self._mirror.app.root
-        if not set(leaf.next) & set(graph.interrupt_before_nodes):
-            graph.interrupt_before_nodes = ALL
+        if not self._mirror.stops_compiled_in(self.session, leaf):
+            self._mirror.app.root.interrupt_before_nodes = ALL
 
-    async def _read_saved(self, superstep: Superstep) -> None:
-        """Read a superstep's saved checkpoints; LangGraph reports each before it is stored."""
+    async def _read_saved(self, superstep: Superstep, *, while_running: bool = False) -> None:
+        """Read a superstep's saved checkpoints; LangGraph reports each before it is stored.
+
+        Args:
+            while_running: those that were not stored yet are mirrored as they were reported.
+        """
         app = self._mirror.app
         known, read = app.newest, dict[str, Saved | None]()
         if known is not None:
@@ -900,7 +1020,8 @@ class PregelLoop:
                 read[checkpoint] = await app.saved(self._thread, checkpoint)
         except Exception as error:  # if it can't be read, it most likely was not written
             log.info("thread %s: what was stored is looked up later: %s", self._thread, error)
-        superstep.take_saved(read)
+        if not while_running or all(read.get(saved.id) for _, saved in superstep.after):
+            superstep.take_saved(read)
         app.newest = read.get(superstep.after[-1][1].id) if superstep.after else known
 
     def _keep_attempt(self, superstep: Superstep) -> None:

@@ -288,8 +288,6 @@ class App:
         """Whether its state is one value, as of the functional API; it is that of the channel `OUTPUT`."""
         self._worker = _Worker()
         self._tap = _tap_of(graph, streams)
-        self.is_local = self._tap is not None
-        """Whether its nodes run here, so that they hold the very objects that a run tells."""
         parameters = inspect.signature(type(graph).stream).parameters
         self._options: dict[str, Any] = {"stream_mode": []}
         if self._tap is None:

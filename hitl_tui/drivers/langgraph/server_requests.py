@@ -131,3 +131,9 @@ def once_more_if_lost(ask: Callable[[], R]) -> R:
 def failed_there(error: ServerRefused) -> bool:
     """Whether the server, or the graph's code on it, failed on a request."""
     return error.status >= 500
+
+
+def is_limit_of_server(error: BaseException) -> bool:
+    """Whether a run on a server has ended because it took as many supersteps as its graph may."""
+    told = error.args[0] if error.args else None
+    return isinstance(told, Mapping) and told.get("error") == "GraphRecursionError"

@@ -76,12 +76,14 @@ class Start(Command[int], frozen=True):
     Args:
         context: read-only data of a new invocation, for its nodes, routes and tools; one that continues keeps
             its own, and takes no other.
+        unattended: an unattended run follows at once. On a LangGraph server that run takes the input.
     """
 
     inputs: Mapping[str, Any] = {}
     actor: str | None = None
     from_entry: bool = False
     context: Mapping[str, Any] | None = None
+    unattended: bool = False
 
     def check(self) -> None:
         """Refuse an input that is not a dict."""
@@ -442,12 +444,15 @@ class Run(Command[None], frozen=True):
 
     Args:
         breakpoints: of this run; hits of each are counted as long as the thread is open here.
+        unattended: nobody is there to pause it between two nodes. On a LangGraph server it is then a single
+            run of the server.
 
     Raises:
         BreakpointInvalid: no such place, or an expression that can't be read.
     """
 
     breakpoints: tuple[Breakpoint, ...] = ()
+    unattended: bool = False
 
 
 class Pause(Command[None], frozen=True):

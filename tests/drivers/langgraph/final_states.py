@@ -70,8 +70,11 @@ async def by_us(case: Case, way: str) -> End:
         watcher, settings = await Watcher.open(driver), load_settings()
         for given in copy.deepcopy(case.turns):
             inputs = (await driver.snapshot()).graph.inputs
-            await driver.execute(Start(given if isinstance(given, dict) else {inputs[0].name: given}))
-            while (progress := (await driver.snapshot()).progress).status not in _ENDED:
+            entry = given if isinstance(given, dict) else {inputs[0].name: given}
+            await driver.execute(Start(entry, unattended=way == "headless"))
+            begins = True  # an unattended run may take its input only when it begins
+            while (progress := (await driver.snapshot()).progress).status not in _ENDED or begins:
+                begins = False
                 for asked in progress.pending:
                     if not asked.breakpoint:
                         answer = case.answer(asked.payload)

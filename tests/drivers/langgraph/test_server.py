@@ -217,13 +217,16 @@ def test_what_a_run_of_somebody_else_saved_is_rolled_back_by_choice(
     assert client.threads.get_state(thread)["values"]["done"] == "yes, and after"
 
 
-async def test_cancelling_a_run_cancels_it_on_the_server(server: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unattended", [False, True])
+async def test_cancelling_a_run_cancels_it_on_the_server(
+    server: str, tmp_path: Path, unattended: bool
+) -> None:
     graph = ServerGraph(server, "slow")
     hub = LangGraphHub(graph, open_store("memory:"), name="slow", source={SERVER: server})
     watcher = await Watcher.open(await hub.begin(new_server_thread(), "ann"))
     try:
         await watcher.driver.execute(Start({"place": str(tmp_path)}))
-        await watcher.driver.execute(Run())
+        await watcher.driver.execute(Run(unattended=unattended))
         await asyncio.to_thread(until, tmp_path / "started")
         await watcher.driver.execute(CancelAttempt())
         await watcher.until(lambda _view: watcher.events_of(AttemptDropped) and watcher.events_of(RunEnded))

@@ -14,7 +14,9 @@ from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.drivers.langgraph.server import ServerGraph
 from hitl_tui.drivers.langgraph.server_names import SERVER
 from hitl_tui.engine.commands import Start
+from hitl_tui.engine.log.events import NodeStarted, StepCommitted
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.stores import open_store
 from tests.drivers.langgraph.final_states import by_langgraph, by_us
 from tests.drivers.langgraph.graph_server import GraphServer, serving
@@ -69,10 +71,78 @@ async def test_a_stop_before_all_nodes_holds_though_no_drawing_shows_it(run: Run
             assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b"])
 
 
+ALL_WAYS = ("own memory", "own memory that asks", "stop before", "subgraph")
+ONE_RUN = (
+    *ALL_WAYS, "chain", "stop after", "remaining steps", "recursion limit", "quiet change", "untracked",
+    "two questions", "failure",
+)  # fmt: skip
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["step", "run"])
-@pytest.mark.parametrize("name", ["own memory", "own memory that asks", "stop before", "subgraph"])
-async def test_a_graph_on_a_server_ends_as_langgraph_ends_it(name: str, way: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [(name, way) for name in ALL_WAYS for way in ("step", "run")] + [(name, "headless") for name in ONE_RUN],
+)
+async def test_a_graph_on_a_server_ends_as_langgraph_ends_it(
+    name: str, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     case = CASES[name]
     with on_server(case.build()) as (_, served):
         assert await by_us(case._replace(build=lambda: served), way) == await by_langgraph(case)
+
+
+async def test_an_unattended_run_is_one_run_of_the_server_and_each_superstep_is_shown_as_it_is_saved() -> (
+    None
+):
+    with serving(chain({name: note(name) for name in "abc"})) as server:
+        async with watching(server, open_store("memory:"), begins=True) as watcher:
+            await watcher.driver.execute(Start({"log": []}, unattended=True))
+            assert server.runs == []  # the run takes the input itself
+            view = await watcher.run(unattended=True)
+            assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b", "c"])
+            assert len(server.runs) == 1
+            told = [
+                (stamped.event.node, stamped.event.step)
+                if isinstance(stamped.event, NodeStarted)
+                else stamped.event.checkpoint.step
+                for stamped in watcher.seen
+                if isinstance(stamped.event, (NodeStarted, StepCommitted))
+            ]
+            await watcher.check()
+    assert told == [0, ("a", 1), 1, ("b", 2), 2, ("c", 3), 3]
+
+
+async def test_with_a_breakpoint_or_by_steps_the_input_is_a_step_of_its_own() -> None:
+    with serving(chain({name: note(name) for name in "abc"})) as server:
+        async with watching(server, open_store("memory:"), begins=True) as watcher:
+            await watcher.driver.execute(Start({"log": []}, unattended=True))
+            view = await watcher.run(breakpoints=(Breakpoint("before", "b"),), unattended=True)
+            assert (view.progress.next_node, view.values["log"]) == ("b", ["a"])
+
+
+async def test_a_graph_that_is_compiled_to_stop_after_all_nodes_stops_an_unattended_run() -> None:
+    store = open_store("memory:")
+    with serving(chain({name: note(name) for name in "ab"}, interrupt_after="*")) as server:
+        async with watching(server, store, begins=True) as watcher:
+            await watcher.driver.execute(Start({"log": []}, unattended=True))
+            view = await watcher.run(unattended=True)
+            assert (titles(view), view.values["log"]) == (["stopped before b"], ["a"])
+        async with watching(server, store) as watcher:
+            view = await watcher.run(unattended=True)
+            assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b"])
+
+
+async def test_the_recursion_limit_of_a_graph_on_a_server_is_said_to_be_reached() -> None:
+    with serving(CASES["recursion limit"].build()) as server:
+        async with watching(server, open_store("memory:"), begins=True) as watcher:
+            await watcher.driver.execute(Start({"log": []}, unattended=True))
+            view = await watcher.run(unattended=True)
+    assert (view.progress.status, view.progress.reason) == ("failed", "limit")
+
+
+async def test_what_a_server_saved_is_shown_and_not_what_a_node_changed_in_place() -> None:
+    with serving(CASES["quiet change"].build()) as server:
+        async with watching(server, open_store("memory:"), begins=True) as watcher:
+            await watcher.driver.execute(Start({"words": ["x"], "n": 0}))
+            assert (await watcher.run()).values["words"] == ["x"]
+            assert (await watcher.driver.check("log", lambda done, total: None)).mismatches == ()
