@@ -715,7 +715,7 @@ class PregelLoop:
         self._may_be_held = checks_first or self._at_once
         options: dict[str, Any] = {"into": self._into, "leg": leg}
         if self._at_once:
-            options["durability"] = "sync"  # a superstep is mirrored as soon as it is told
+            options["durability"] = "sync"  # a superstep is mirrored as soon as it is reported
         else:
             options["interrupt_before" if self._takes_input else "interrupt_after"] = "*"
         if (given_context := context_of(app.root, context)) is not None:
@@ -948,7 +948,7 @@ class PregelLoop:
         superstep.mirrored = facts.node or START
 
     def _on_saved(self) -> Callable[[Superstep], None]:
-        """Return a function that mirrors a saved superstep while the run goes on, and waits until it is."""
+        """Return a function that mirrors a saved superstep while the run continues, and waits until it is."""
         loop, ours = asyncio.get_running_loop(), copy_context()  # the run's thread has one of its own
 
         async def mirror(superstep: Superstep) -> None:
@@ -981,21 +981,21 @@ class PregelLoop:
         """Read what a run has saved while the connection to its server was lost.
 
         Raises:
-            StaleWriter: the thread's newest checkpoint does not follow the one that was told last.
+            StaleWriter: the thread's newest checkpoint does not follow the one that was reported last.
         """
         app = self._mirror.app
-        told = superstep.before.id if superstep.before else self.leaf
+        reported = superstep.before.id if superstep.before else self.leaf
         line = [saved for saved in [await app.state(config_of(self._thread))] if saved is not None]
-        while line and line[-1].id != told and line[-1].parent:
+        while line and line[-1].id != reported and line[-1].parent:
             before = await app.state(config_of(self._thread, line[-1].parent))
             if before is None:
                 break
             line.append(before)
-        if line and line[-1].id != told and told:
+        if line and line[-1].id != reported and reported:
             raise await stale(app, self._thread, line[0].id)
         line.reverse()
-        saved = line[1:] if told else line
-        superstep.after += zip(line if told else (None, *line), saved, strict=False)
+        saved = line[1:] if reported else line
+        superstep.after += zip(line if reported else (None, *line), saved, strict=False)
 
     def _note_held(self, superstep: Superstep, leaf: Saved) -> None:
         """Note that a server's graph was compiled to stop before all nodes; its drawing does not tell."""

@@ -135,5 +135,5 @@ def failed_there(error: ServerRefused) -> bool:
 
 def is_limit_of_server(error: BaseException) -> bool:
     """Whether a run on a server has ended because it took as many supersteps as its graph may."""
-    told = error.args[0] if error.args else None
-    return isinstance(told, Mapping) and told.get("error") == "GraphRecursionError"
+    reported = error.args[0] if error.args else None
+    return isinstance(reported, Mapping) and reported.get("error") == "GraphRecursionError"

@@ -101,7 +101,7 @@ async def test_an_unattended_run_is_one_run_of_the_server_and_each_superstep_is_
             view = await watcher.run(unattended=True)
             assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b", "c"])
             assert len(server.runs) == 1
-            told = [
+            events = [
                 (stamped.event.node, stamped.event.step)
                 if isinstance(stamped.event, NodeStarted)
                 else stamped.event.checkpoint.step
@@ -109,7 +109,7 @@ async def test_an_unattended_run_is_one_run_of_the_server_and_each_superstep_is_
                 if isinstance(stamped.event, (NodeStarted, StepCommitted))
             ]
             await watcher.check()
-    assert told == [0, ("a", 1), 1, ("b", 2), 2, ("c", 3), 3]
+    assert events == [0, ("a", 1), 1, ("b", 2), 2, ("c", 3), 3]
 
 
 async def test_with_a_breakpoint_or_by_steps_the_input_is_a_step_of_its_own() -> None:
