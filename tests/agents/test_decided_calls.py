@@ -1,4 +1,4 @@
-"""A person's decision about a tool call: what it shows, what it does, and what the model is told of it."""
+"""A person's decision about a tool call: what it shows, what it does, and what the model gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools: what a model is told of them, how its calls are read, run and told, and what stops it."""
+"""Tools: what a model gets to know about them, how its calls are read and run, and what stops it."""
 
 from __future__ import annotations
 

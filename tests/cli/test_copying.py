@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_many import twelve
+from tests.cli.test_batch_decisions import twelve
 from tests.support.commands import App
 from tests.support.program import APP
 from tests.support.terminal import Terminal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.test_many import twelve
+from tests.cli.test_batch_decisions import twelve
 from tests.support import rich_queue
 from tests.support.commands import App
 

@@ -1,4 +1,4 @@
-"""`decide --policy`: rules that answer what waits, told before they do, named by the ledger."""
+"""`decide --policy`: rules that answer requests, previewed first and named in the ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.errors import UsageError
-from tests.cli.test_many import ALL, twelve, waiting
+from tests.cli.test_batch_decisions import ALL, twelve, waiting
 from tests.support.commands import App
 
 __all__ = ["twelve"]

@@ -1,4 +1,4 @@
-"""Another process on a thread: it runs a loop of steps, or edits or answers once, when it is told to."""
+"""Another process on a thread: on request it runs a loop of steps, edits or answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents through the driver: what they are, other settings, forgetting; stored and told to who watches."""
+"""Agents through the driver: descriptions, other settings, forgetting; stored and emitted."""
 
 from __future__ import annotations
 

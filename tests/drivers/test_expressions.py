@@ -1,4 +1,4 @@
-"""The language of expressions: what it can say, what it may read, and where one is told to be wrong."""
+"""The language of expressions: what it allows, what it may read, and where an error is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of an open graph is saved: what differs is told, and a reload goes on with it where it fits."""
+"""A saved graph file: differences are reported, and a reload continues the thread if it fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tape: a recorded thread told again, at a pace, without touching what it was taken of."""
+"""A recording plays a thread at a pace, without changing the thread it was made from."""
 
 from __future__ import annotations
 

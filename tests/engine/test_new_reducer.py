@@ -1,4 +1,4 @@
-"""A reducer that is declared in the table of reducers is known wherever reducers are told apart."""
+"""A reducer in the table of reducers works everywhere that distinguishes reducers."""
 
 from __future__ import annotations
 

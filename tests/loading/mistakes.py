@@ -1,4 +1,4 @@
-"""A sound graph file to make a mistake in, and where it must be told."""
+"""A valid graph file to make mistakes in, and where each must be reported."""
 
 from __future__ import annotations
 

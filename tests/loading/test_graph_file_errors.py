@@ -1,4 +1,4 @@
-"""Graph files with mistakes: every one is told with file, line, table and key."""
+"""Graph files with mistakes: each is reported with file, line, table and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts for the stage: what is wrong in one is told with file, line, key and how to mend it."""
+"""Presentation scripts: mistakes are reported with file, line, key and a fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a graph is saved while its thread is open in lines: told, and loaded again with R."""
+"""A graph file is saved while its thread is open in plain text mode: reported, and reloaded with R."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told: once, in each way, also across restarts, and nothing hostile reaches a terminal."""
+"""Notices reach a person once by each notifier, also across restarts, and without control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breakpoints on screen: chosen in the graph or in the list, shown in the picture, told when they stop."""
+"""Breakpoints on screen: set in the graph or in the list, drawn in the picture, shown when they stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own editor: what it saves is taken or kept, and it ends when the app is told to."""
+"""The user's own editor: saved text is applied or kept, and the editor ends with the app."""
 
 from __future__ import annotations
 

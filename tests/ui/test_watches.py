@@ -1,4 +1,4 @@
-"""Watches above the channels: added and taken away by a key, told at every step, kept for the graph."""
+"""Watches above the channels: added and removed by a key, shown at every step, saved for the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of every kind run: async, with graphs inside, of the functional API; and what fails is told."""
+"""Graphs of every kind run: async, nested, of the functional API; failures are reported."""
 
 from __future__ import annotations
 

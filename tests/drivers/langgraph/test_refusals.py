@@ -1,4 +1,4 @@
-"""Servers that refuse, break off or answer as no server of LangGraph does: told in words."""
+"""Servers that refuse, abort or answer unlike a LangGraph server get an explanation."""
 
 from __future__ import annotations
 

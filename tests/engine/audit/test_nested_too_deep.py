@@ -1,4 +1,4 @@
-"""What is nested deeper than any value may be is damage told in words, wherever it is stored."""
+"""Data nested deeper than any value may be is reported as damage, wherever it is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What everybody gets wrong on the first day is told in words, with the line of their own code."""
+"""Common first mistakes are explained, with the line of the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a failure quotes a private value, no fact that is kept or told of it does.
+"""No stored or emitted fact of a failure quotes a private value, however it is written.
 
 All outputs are made of these: events, the error of the cursor, steps, decisions, and the raised error.
 """

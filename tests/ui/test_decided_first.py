@@ -1,4 +1,4 @@
-"""Somebody else decides while the review card is open: it says who, and gives back what was typed."""
+"""If somebody else decides while the review card is open, it says who and gives the typed text back."""
 
 from __future__ import annotations
 

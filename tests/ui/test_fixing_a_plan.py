@@ -1,4 +1,4 @@
-"""A plan that does not parse opens in the editor by itself, and once it is mended the run goes on."""
+"""A plan that does not parse opens in the editor, and once it is fixed the run continues."""
 
 from __future__ import annotations
 

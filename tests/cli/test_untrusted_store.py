@@ -1,4 +1,4 @@
-"""A store that somebody sent: nothing that it names runs unless its user says so."""
+"""A store from somebody else: nothing that it names runs unless the user agrees."""
 
 from __future__ import annotations
 

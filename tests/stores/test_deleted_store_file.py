@@ -1,4 +1,4 @@
-"""A store that goes away while it is open: it is told, and nothing that was stored is lost."""
+"""A store that is deleted while it is open: this is reported, and nothing stored is lost."""
 
 from __future__ import annotations
 

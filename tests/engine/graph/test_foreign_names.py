@@ -1,4 +1,4 @@
-"""Who knows LangGraph, or mistypes a name, is told what to write here; objects say what they are."""
+"""Names of LangGraph and misspelt names get a hint; objects describe themselves."""
 
 from __future__ import annotations
 

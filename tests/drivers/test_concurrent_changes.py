@@ -1,4 +1,4 @@
-"""A thread that somebody else moved: nobody looks at old facts, and nobody overwrites new ones."""
+"""A thread that another process changed: stale commands are refused and nothing is overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going inside in lines: branches and threads of subgraphs are listed, opened and left again."""
+"""Branches and subgraph threads are listed, opened and left in plain text mode."""
 
 from __future__ import annotations
 

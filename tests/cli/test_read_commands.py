@@ -1,4 +1,4 @@
-"""Looking without a screen: threads, their steps and their logs, graphs, and the app itself."""
+"""Commands that only read: threads, their steps and logs, graphs, and the app itself."""
 
 from __future__ import annotations
 

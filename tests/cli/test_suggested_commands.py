@@ -1,4 +1,4 @@
-"""What a command says to do next can be typed as it stands, and a refusal says how to fix it."""
+"""Suggested commands can be typed as they are, and a refusal says how to fix it."""
 
 from __future__ import annotations
 

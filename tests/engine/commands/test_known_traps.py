@@ -1,4 +1,4 @@
-"""Traps that peers fall into (found by running them), each shown not to be here."""
+"""Traps that other frameworks fall into, found by running them; none is here."""
 
 from __future__ import annotations
 

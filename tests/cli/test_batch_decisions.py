@@ -1,4 +1,4 @@
-"""`decide`: many requests alike, after a look at the list."""
+"""`decide`: the same answer to many requests, after a look at the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same answer has the same effect however its thread was opened: it goes on to its next stop."""
+"""An answer lets a thread run to its next stop, however the thread was opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits is told without a screen so that it can be decided: what is asked, and how to answer."""
+"""Requests are printed with everything needed to decide them: the question, and how to answer."""
 
 from __future__ import annotations
 
