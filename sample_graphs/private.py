@@ -3,11 +3,11 @@
     hitl-tui run sample_graphs/private.py
     hitl-tui run sample_graphs/private.py --headless --thread p
     hitl-tui show p
-    hitl-tui show p --reveal patient
+    hitl-tui reveal p patient
 
 `enrol` writes who the patient is. `assess` declares that it reads only the age, so it can't read the name.
 `report` may read every public channel, so not the private one. Screens, plain text mode, `--json` and exports
-show `[private]`; `--reveal` shows the value and logs that you looked.
+show `[private]`; `reveal` shows the value and logs that you looked.
 """
 
 from __future__ import annotations

@@ -250,8 +250,12 @@ def _value(value: Any, secret: bool) -> Any:
 
 def output_schema() -> dict[str, Any]:
     """The JSON Schema of all documents."""
-    import hitl_tui.cli.reports  # noqa: F401  (what it defines is a `Document` from then on)
+    # What is imported here defines documents.
+    import hitl_tui.cli.reports  # noqa: F401
+    from hitl_tui.verbs import verbs
 
+    for entry in verbs().values():
+        entry.load()
     kinds = [kind for kind in Document.__subclasses__() if kind is not EventDocument]
     roots = _Shapes().of((*kinds, *_EVENTS))
     _, components = msgspec.json.schema_components(roots, ref_template="#/$defs/{name}")

@@ -56,9 +56,6 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     def answer(*given: str, options: str = "") -> str:
         return command_line("answer", thread, request.id, *given, options=f"{options} {step}")
 
-    def show(options: str) -> str:
-        return command_line("show", thread, options=f"{options}{store}")
-
     form, edits, asked = answer_form(request), request.kind == "edit", actions(request)
     answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
@@ -68,7 +65,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     for term, more in terms(card, snapshot.now):
         lines += [f"  {term}", *spans(more, _MOST_LINES)]
     lines += _actions(asked) if asked else spans(card.words, _MOST_LINES, _WHOLE)
-    lines += _subject(snapshot, request, show)
+    lines += _subject(snapshot, request, store)
     if request.thread and not in_memory:
         inside = command_line("show", request.thread, options=store)
         lines.append(f"  a subgraph asks it: {inside}")
@@ -92,7 +89,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     return lines
 
 
-def _subject(snapshot: Snapshot, request: Request, show: Callable[[str], str]) -> list[str]:
+def _subject(snapshot: Snapshot, request: Request, store: str) -> list[str]:
     """The channel that the decision is about; \"\" where text has already named it."""
     from hitl_tui.engine.log.events import PRIVATE
     from hitl_tui.view.lines import content, name
@@ -105,8 +102,10 @@ def _subject(snapshot: Snapshot, request: Request, show: Callable[[str], str]) -
     if value is PRIVATE and store_ends_with_process():
         return [f"  about {name(subject)}, which is private"]
     if value is PRIVATE:
-        return [f"  about {name(subject)}, which is private: {show(f'--reveal {name(subject)}')}"]
-    all_of_it = f"{show(f'--channel {name(subject)}')} has all of it"
+        reveal = command_line("reveal", snapshot.thread_id, name(subject), options=store)
+        return [f"  about {name(subject)}, which is private: {reveal}"]
+    show = command_line("show", snapshot.thread_id, options=f"--channel {name(subject)}{store}")
+    all_of_it = f"{show} has all of it"
     whole = _WHOLE if store_ends_with_process() else all_of_it
     return [f"  about {name(subject)}:", *content(value_lines(value, "text"), _MOST_LINES, whole)]
 

@@ -11,7 +11,7 @@ import click
 from hitl_tui.cli.opening import find_thread, signer_of
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
-from hitl_tui.cli.thread import OpenStored, OpenThread, on_log, work_on
+from hitl_tui.cli.thread import OpenStored, on_log
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.shell import command_line
 
@@ -83,9 +83,8 @@ def _first_difference(left: LoggedPlace, right: LoggedPlace) -> FirstDifference 
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.option("--channel", metavar="NAME", help="Show only this channel, with its whole value.")
-@click.option("--reveal", metavar="NAME", help="Show a private channel's value; this is logged.")
 @on_log(acts=True)
-def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
+def show(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     """Show a thread at its newest step, or at another one.
 
     Status, requests, every channel with its value, what the step changed, and what it printed and streamed.
@@ -94,16 +93,13 @@ def show(opened: OpenStored, *, place: str, channel: str | None, reveal: str | N
 
     at = logged_place(opened, place)
     values = at.thread.state_at(at.step)
-    if reveal is not None:
-        _value(values, reveal)
-        values = {reveal: _revealed(opened, at, reveal)}
-    elif channel is not None:
+    if channel is not None:
         values = {channel: _value(values, channel)}
     if opened.as_json:
         from hitl_tui.cli.documents import has_secrets
 
         emit(_document(at, values), secret=has_secrets(at.thread.graph))
-    elif channel is not None or reveal is not None:
+    elif channel is not None:
         from hitl_tui.view.value_lines import value_lines
 
         (value,) = values.values()
@@ -121,19 +117,6 @@ def _value(values: dict[str, Any], channel: str) -> Any:
     if channel not in values:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, values))
     return values[channel]
-
-
-def _revealed(opened: OpenStored, at: LoggedPlace, channel: str) -> Any:
-    """A channel's value, private or not, once the ledger has who looks."""
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.engine.commands import Reveal
-
-    command = Reveal(channel, opened.settings.reviewer, at.step)
-
-    async def reveal(acting: OpenThread) -> Any:
-        return await (await acting.reading(at.thread.thread_id)).execute(command)
-
-    return work_on(opened.settings, open_existing, reveal, as_json=opened.as_json)
 
 
 def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:

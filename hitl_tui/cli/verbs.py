@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -24,11 +24,14 @@ from hitl_tui.verbs.conversation import (
     Open,
     Reply,
     Show,
+    ShowValue,
     Talk,
+    TalkStep,
     Verb,
     advance,
 )
 from hitl_tui.view.format import capital
+from hitl_tui.view.value_lines import value_lines
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
@@ -183,7 +186,7 @@ class _Player:
         as_json = self._opened.as_json
         return await report(self._shown, as_json=as_json, done=self._done, made_step=self._made_step)
 
-    async def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
+    async def _reply(self, step: TalkStep) -> Any:
         match step:
             case Ask():
                 return self._answer(step)
@@ -198,7 +201,9 @@ class _Player:
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
             case Show(text, document=document):
-                self._print_text(text, document)
+                self._print_text([text], document)
+            case ShowValue(value=value, document=document):
+                self._print_text(value_lines(value, "text"), document)
         return None
 
     def _answer(self, ask: Ask) -> Reply:
@@ -228,12 +233,12 @@ class _Player:
         await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
         self._shown, self._done = driver, False
 
-    def _print_text(self, text: str, document: Document | None) -> None:
+    def _print_text(self, lines: Sequence[str], document: Document | None) -> None:
         self._was_shown = document is not None or not self._opened.as_json
         if self._opened.as_json:
             emit(*([document] if document is not None else []))
         else:
-            say(text)
+            say(*lines)
 
 
 def _chosen(ask: Ask, name: str) -> Choice:

@@ -30,7 +30,7 @@ from hitl_tui.plain.running import (
     where,
 )
 from hitl_tui.plain.store import delete, prune, sizes
-from hitl_tui.plain.taint import reveal, why_tainted
+from hitl_tui.plain.taint import why_tainted
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.conversation import Verb
 
@@ -157,7 +157,6 @@ _OTHERS: Final = (
         "j", "workers", _without_words(list_workers), (("", "the workers, what they run, what is queued"),)
     ),
     PlainCommand("y", "taint", why_tainted, (("CHANNEL", "why it is untrusted"),)),
-    PlainCommand("r", "reveal", reveal, (("CHANNEL", "show a private value; that you looked is logged"),)),
     PlainCommand("V", "verify", check, (("", "check the log; strict and replay check more"),)),
     PlainCommand(
         "i",

@@ -24,12 +24,15 @@ from hitl_tui.verbs.conversation import (
     Open,
     Reply,
     Show,
+    ShowValue,
     Talk,
+    TalkStep,
     Verb,
     advance,
 )
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, sentence
+from hitl_tui.view.value_lines import value_lines
 
 _ROWS: Final = 100
 """Rows of what a question is about."""
@@ -112,7 +115,7 @@ class _Player:
             except HitlError as refused:
                 error = refused
 
-    def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
+    def _reply(self, step: TalkStep) -> Any:
         context = self.context
         match step:
             case Ask():
@@ -132,6 +135,9 @@ class _Player:
                 return context.driver
             case Show(text):
                 context.console.say(sentence(text))
+                self.told = True
+            case ShowValue(channel, value=value):
+                context.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
                 self.told = True
         return None
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.commands import Reveal
 from hitl_tui.engine.log.taint import Taint
-from hitl_tui.errors import UsageError
-from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Context
 from hitl_tui.view.answers import find_channel
-from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.lines import name, spans
 from hitl_tui.view.taint import lineage_lines, taint_line
-from hitl_tui.view.value_lines import value_lines
 
 
 def why_tainted(context: Context, typed: str) -> None:
@@ -24,20 +20,6 @@ def why_tainted(context: Context, typed: str) -> None:
     for taint in tainted:
         ways = context.run(context.driver.lineage(taint.channel, snapshot.progress.head))
         context.console.say(*spans([taint_line(taint)]), *spans(lineage_lines(ways)))
-
-
-def reveal(context: Context, typed: str) -> None:
-    """Show a private value once; the ledger keeps who has looked."""
-    snapshot = context.snapshot()
-    channel = find_channel(list(snapshot.values), typed or context.console.ask("Channel, by number or name:"))
-    private = [declared.name for declared in snapshot.graph.channels if declared.visibility == "private"]
-    if channel not in private:
-        raise UsageError(f"channel {channel!r} is not private", f"v {channel} shows it")
-    if not confirm(context.console, "That you looked will be logged. Show it?"):
-        context.console.say("Nothing was shown.")
-        return
-    value = context.run(context.driver.execute(Reveal(channel, context.actor, snapshot.progress.head)))
-    context.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
 
 
 def _tainted(snapshot: Snapshot) -> tuple[Taint, ...]:

@@ -9,7 +9,21 @@ from typing import Any, Final
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.verbs.conversation import Ask, At, Do, Field, Follow, Open, Reply, Show, Talk, Verb, advance
+from hitl_tui.verbs.conversation import (
+    Ask,
+    At,
+    Do,
+    Field,
+    Follow,
+    Open,
+    Reply,
+    Show,
+    ShowValue,
+    Talk,
+    TalkStep,
+    Verb,
+    advance,
+)
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 
@@ -54,7 +68,7 @@ class _Player:
             except HitlError as refused:
                 error = refused
 
-    async def _reply(self, step: Ask | Do | Follow | Open | Show) -> Any:
+    async def _reply(self, step: TalkStep) -> Any:
         screen = self._screen
         match step:
             case Ask():
@@ -71,6 +85,8 @@ class _Player:
             case Show(text, title, visible=visible):
                 if not visible:
                     screen.show_message(text, title)
+            case ShowValue(channel, shown_at, value):
+                screen.show_value(channel, shown_at, value)
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:

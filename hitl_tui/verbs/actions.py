@@ -10,7 +10,6 @@ from hitl_tui.engine.commands import (
     Fork,
     PrepareGraph,
     Rerun,
-    Reveal,
     Rollback,
     Run,
     UpdateState,
@@ -147,14 +146,6 @@ def _can_run_again(now: Situation) -> str:
     return now.refusal(Rerun) or has_steps(now) or running_now(now)
 
 
-def _can_reveal(now: Situation) -> str:
-    if now.recorded:
-        return "the screen is recorded; private values stay hidden"
-    if not now.private:
-        return thread_open(now) or "the selected channel is not private; its value is shown"
-    return has_steps(now) or now.refusal(Reveal) or running_now(now)
-
-
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -254,8 +245,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("look.channels", "&", "Filter channels",
            "Show only channels whose name contains a word, or those that the step changed", "Look",
            thread_open),
-    Action("look.reveal", "o", "Reveal", "Show the selected private value; that you looked is logged", "Look",
-           _can_reveal),
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _agents),
     Action("look.tab", "w", "Panes", "Next pane, if they don't all fit; else versions merged or side by side",

@@ -159,7 +159,22 @@ class Show:
     visible: bool = False
 
 
-Talk: TypeAlias = AsyncGenerator[Ask | Do | Follow | Open | Show, Any]
+@dataclass(frozen=True)
+class ShowValue:
+    """The value of a channel at a step; the reply is None.
+
+    Args:
+        document: the same for a program, printed by `--json`.
+    """
+
+    channel: str
+    step: int
+    value: Any
+    document: Document
+
+
+TalkStep: TypeAlias = Ask | Do | Follow | Open | Show | ShowValue
+Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
 
@@ -230,9 +245,7 @@ class Verb:
 NOTE: Final = Field("note", "why (optional; it is logged)", about="Why, for the record.")
 
 
-async def advance(
-    talk: Talk, reply: Any = None, error: HitlError | None = None
-) -> Ask | Do | Follow | Open | Show | None:
+async def advance(talk: Talk, reply: Any = None, error: HitlError | None = None) -> TalkStep | None:
     """Send a conversation the reply to its last step, or the error; return its next step, None at its end."""
     try:
         return await (talk.asend(reply) if error is None else talk.athrow(error))

@@ -214,10 +214,12 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
         "watch --once", "log --mine", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes",
         "keys", "config", "doctor", "show none", "size r", "delete c --yes --force", "deleted", "vacuum",
     ]  # fmt: skip
-    # Those of workers take a server, see tests/team/workers; items a graph of LangGraph, see its test_items.
+    # Those of workers take a server, see tests/team/workers; items a graph of LangGraph, see its test_items;
+    # reveal a private channel, see test_taint.
     assert {review(*command.split(), "--json").document["kind"] for command in commands} == KINDS - {
         "workers",
         "items",
+        "reveal",
     }
 
 

@@ -53,6 +53,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "replay": (USAGE, ("THREAD",)),
     "rerun": (USAGE, ("THREAD",)),
     "resume": (WAITING, ("THREAD", "--headless")),
+    "reveal": (USAGE, ("THREAD", "task")),
     "revise": (USAGE, ("THREAD", "--note", "no")),
     "rollback": (USAGE, ("THREAD", "--yes")),
     "run": (WAITING, ("GRAPH", "--input", "task=seas", "--headless")),

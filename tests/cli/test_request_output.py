@@ -91,5 +91,5 @@ def test_a_private_subject_is_only_named(app: App, tmp_path: Path) -> None:
     path = tmp_path / "gated.py"
     path.write_text(GATED.replace("VISIBILITY", "private"))
     output = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
-    assert "  about draft, which is private: hitl-tui show t --reveal draft\n" in output
+    assert "  about draft, which is private: hitl-tui reveal t draft\n" in output
     assert "first" not in output

@@ -1,4 +1,4 @@
-"""`taint`, `declassify`, `show --reveal`: what is tainted and why, and what a human answers for."""
+"""`taint`, `declassify`, `reveal`: what is tainted and why, and what a human answers for."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def test_approving_untrusted_data_requires_yes_and_continues(mail: App) -> None:
 def test_reveal_shows_a_private_value_and_is_written_down(patient: App) -> None:
     for arguments in (("show", "p"), ("show", "p", "--json"), ("show", "p", "--channel", "patient")):
         assert "Ada" not in patient.expect(0, *arguments).out
-    assert "Ada L." in patient.expect(0, "show", "p", "--reveal", "patient", "--as", "ann").out
-    document = patient.expect(0, "show", "p@1", "--reveal", "patient", "--json", "--as", "bob").document
-    assert document["state"] == {"patient": {"age": 36, "name": "Ada L."}}
+    assert "Ada L." in patient.expect(0, "reveal", "p", "patient", "--as", "ann").out
+    document = patient.expect(0, "reveal", "p@1", "patient", "--json", "--as", "bob").document
+    assert (document["step"], document["value"]) == (1, {"age": 36, "name": "Ada L."})
     seen = [
         (one["decision"], one["actor"], one["step"], one["data"])
         for one in patient.expect(0, "log", "p", "--json").document["decisions"]
@@ -114,7 +114,7 @@ def test_reveal_shows_a_private_value_and_is_written_down(patient: App) -> None:
         ("reveal", "ann", 3, {"channel": "patient"}),
         ("reveal", "bob", 1, {"channel": "patient"}),
     ]
-    assert "did you mean 'patient'?" in patient.expect(2, "show", "p", "--reveal", "pateint").err
+    assert "did you mean 'patient'?" in patient.expect(2, "reveal", "p", "pateint").err
 
 
 def test_an_export_leaves_private_values_out_and_one_with_them_is_written_down(

@@ -45,7 +45,7 @@ def test_a_channel_is_declassified_only_with_a_reason(said: Said, app: App) -> N
 
 def test_a_private_value_is_shown_after_a_yes_and_the_ledger_keeps_it(said: Said, app: App) -> None:
     out = said("private.py", "r patient", "no", "r patient", "yes", "r risk")
-    assert "Nothing was shown." in out
+    assert "Nothing was done." in out
     assert out.count("Ada L.") == 1
     assert "channel 'risk' is not private" in out
     kinds = [one["decision"] for one in app.expect(0, "log", "t", "--json").document["decisions"]]

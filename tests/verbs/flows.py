@@ -22,6 +22,13 @@ graph = graph.add_edge(START, "fetch").add_edge("fetch", "send").add_edge("send"
 """
 """A graph that fails until somebody trusts its channel `page`."""
 
+PRIVATE = """
+from hitl_tui import END, START, Channel, StateGraph
+graph = StateGraph({"name": Channel("", visibility="private")}, name="secret")
+graph = graph.add_node("a", lambda state: {"name": "Ada"}).add_edge(START, "a").add_edge("a", END).compile()
+"""
+"""A graph with a private channel, `name`."""
+
 
 def stopped(app: App) -> None:
     """Run the thread `r` of `flow.py` until something stops it."""

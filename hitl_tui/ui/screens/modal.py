@@ -40,6 +40,9 @@ class Host(Protocol):
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note."""
 
+    def show_value(self, channel: str, step: int, value: object) -> None:
+        """Show the value of a channel that is hidden otherwise."""
+
     async def follow(self, command: Command[None], driver: Driver) -> None:
         """Start a run, and show it."""
 

@@ -58,7 +58,7 @@ from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.presence import Attention
 from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import PaintPace, ViewSession
+from hitl_tui.view.session import PaintPace, Revealed, ViewSession
 from hitl_tui.view.spans import Role, plain_text, untrusted
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
@@ -670,6 +670,12 @@ class RunScreen(RoleScreen):
         between = "\n" if "\n" in error.message else " — "
         text = f"{error.message}{between}{error.hint}" if error.hint else error.message
         self.show_message(text, error.title, "error")
+
+    def show_value(self, channel: str, step: int, value: object) -> None:
+        """Show the value of a private channel until another channel or step is selected."""
+        if self.session is not None:
+            self.session.revealed = Revealed(channel, step, value)
+            self.shown_value.show_again()
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""

@@ -213,13 +213,6 @@ def _check(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(CheckScreen(session.driver, screen.keymap.bindings["look.check"]), chosen)
 
 
-def _reveal(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.taint import ask_reveal
-
-    channel = screen.query_one(ChannelsPane).selected
-    ask_reveal(screen, session, channel, screen.actor, screen.shown_value.show_again)
-
-
 def _taint(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.taint import why_tainted
 
@@ -364,7 +357,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),
     "look.channels": filter_channels,
-    "look.reveal": _shown(_reveal),
     "look.agents": _shown(_agents),
     "look.inside": lambda screen: screen.threads.go_inside(),
     "look.enter": _shown(_enter),

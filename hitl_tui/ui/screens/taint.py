@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.commands import Reveal
-from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
-from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.routes import lines_of_route
-from hitl_tui.view.session import Revealed, ViewSession
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_source import READ
@@ -67,26 +64,3 @@ def show_contract(screen: Host, session: ViewSession) -> None:
     screen.app.push_screen(
         PageScreen("What nodes may do, and did", lines, screen.keymap.bindings["look.contract"])
     )
-
-
-def ask_reveal(
-    screen: Host, session: ViewSession, channel: str, actor: str, show: Callable[[], None]
-) -> None:
-    """Ask before a private value is shown; it is shown until another channel or step is."""
-
-    async def reveal() -> None:
-        driver, step = await _shown(session)
-        value = await driver.execute(Reveal(channel, actor, step))
-        session.revealed = Revealed(channel, step, value)
-        show()
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "reveal":
-            screen.command(reveal)
-
-    text = [
-        f"{channel} is private. Its value is shown until you select another channel or step.",
-        "That you looked is logged.",
-    ]
-    options = [Option("reveal", "r", "show it"), BACK]
-    screen.app.push_screen(Dialog("Reveal", text, options), answered)
