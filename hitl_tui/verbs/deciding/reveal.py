@@ -24,7 +24,7 @@ _NOTE: Final = replace(NOTE, rare=True)
 
 
 class RevealDocument(Document, frozen=True):
-    """`reveal`."""
+    """`reveal`: the value of a private channel."""
 
     thread: Annotated[str, about("The thread.")]
     step: Annotated[int, about("The step.")]
