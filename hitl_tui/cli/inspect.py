@@ -87,7 +87,8 @@ def _first_difference(left: LoggedPlace, right: LoggedPlace) -> FirstDifference 
 def show(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     """Show a thread at its newest step, or at another one.
 
-    Status, requests, every channel with its value, what the step changed, and what it printed and streamed.
+    Status, requests, every channel with its value, what the step changed, printed and streamed, and notes
+    on it.
     """
     from hitl_tui.cli.inputs import logged_place
 
@@ -120,6 +121,7 @@ def _value(values: dict[str, Any], channel: str) -> Any:
 
 
 def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
+    from hitl_tui.view.notes import notes_on
     from hitl_tui.view.shapes import ThreadDocument
 
     snapshot, point = at.thread.snapshot(), at.thread.checkpoint(at.step)
@@ -137,13 +139,22 @@ def _document(at: LoggedPlace, values: dict[str, Any]) -> ThreadDocument:
         state=values,
         updates=at.thread.updates(at.step, at.step)[at.step],
         streamed=point.streamed,
+        notes=notes_on(at.thread.ledger(), at.step),
     )
 
 
 def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None:
     from hitl_tui.cli.headless import standing_lines
     from hitl_tui.view.lines import name, short_id
-    from hitl_tui.view.transcript import channel_lines, failed_at, step_lines, stream_lines, unfinished_lines
+    from hitl_tui.view.notes import notes_on
+    from hitl_tui.view.transcript import (
+        channel_lines,
+        failed_at,
+        note_lines,
+        step_lines,
+        stream_lines,
+        unfinished_lines,
+    )
 
     snapshot = at.thread.snapshot(signing_key)
     say(*standing_lines(snapshot))
@@ -156,6 +167,7 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
     point = at.thread.checkpoint(at.step)
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
     say(*step_lines(point, at.thread.updates(at.step, at.step)[at.step]), *stream_lines(point))
+    say(*note_lines(notes_on(at.thread.ledger(), at.step)))
     if at.step == snapshot.progress.head:
         say(*unfinished_lines(snapshot.unfinished, opens=False))
         say(*failed_at(snapshot.progress))

@@ -109,11 +109,11 @@ def _option(field: Field) -> Callable[[Any], Any]:
 
 def _work(verb: Verb) -> Callable[..., Any]:
     async def work(opened: OpenThread, **words: Any) -> ExitCode:
-        from hitl_tui.cli.inputs import open_place
+        from hitl_tui.cli.inputs import named_place
 
         given = _given(verb, words)
         if verb.at_step:
-            driver, step = await open_place(opened, words["place"])
+            driver, step = await named_place(opened, words["place"])
         else:
             driver, step = await opened.thread(words["thread"]), None
         at = At(

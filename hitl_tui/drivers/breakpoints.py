@@ -28,7 +28,7 @@ from hitl_tui.drivers.expressions import (
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.events import BreakpointHit, Progress
 from hitl_tui.engine.log.outcomes import Frame
-from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.records import NOTE, LedgerEntry
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.breakpoints import Breakpoint, StopKind
@@ -330,11 +330,12 @@ def branch_of(graph: GraphInfo, place: str) -> tuple[NodeInfo | None, str | None
 def stopped_by(progress: Progress, ledger: Sequence[LedgerEntry]) -> str:
     """Return the breakpoint at which a thread waits, as in "breakpoint before worker"; "" for none.
 
-    Of a pause inside a subgraph it says in which thread; who has paused it is an entry after that.
+    Of a pause inside a subgraph it says in which thread; who has paused it is an entry after that, and so
+    are notes.
     """
     if progress.status != "waiting" or progress.reason != "paused":
         return ""
-    last = next((entry for entry in reversed(ledger) if entry.kind != "pause"), None)
+    last = next((entry for entry in reversed(ledger) if entry.kind not in ("pause", NOTE)), None)
     return last.note or "" if last and _is_breakpoint(last) and last.step == progress.head else ""
 
 
@@ -536,6 +537,8 @@ def _stood_here(session: Session) -> bool:
     newest = next((point for point in steps if point.source != "human"), None)
     since = newest.step if newest else 0
     for entry in reversed(store.ledger(session.thread_id)):
+        if entry.kind == NOTE:  # it may be about an older step
+            continue
         if entry.step < since:
             break
         if _is_breakpoint(entry):

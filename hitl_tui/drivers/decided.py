@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.records import NOTE, Checkpoint, LedgerEntry
 from hitl_tui.engine.log.signing import DECISIONS
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.engine.log.threads import ThreadSummary
@@ -31,8 +31,9 @@ class Decided(NamedTuple):
 
 
 def decisions_of(entries: Iterable[LedgerEntry], person: str) -> list[LedgerEntry]:
-    """Return the decisions of a person, newest first."""
-    return [entry for entry in entries if entry.actor == person and entry.kind in DECISIONS][::-1]
+    """Return the decisions of a person, newest first; a note decides nothing."""
+    kinds = DECISIONS - {NOTE}
+    return [entry for entry in entries if entry.actor == person and entry.kind in kinds][::-1]
 
 
 def decided_by(store: Store, person: str, limit: int, thread: str | None = None) -> Iterator[Decided]:

@@ -42,6 +42,7 @@ from hitl_tui.engine.commands import (
     Fork,
     HandOver,
     LookAt,
+    Note,
     NoteExport,
     Pause,
     PrepareGraph,
@@ -953,7 +954,7 @@ def denied_to(rights: frozenset[Right]) -> dict[str, str]:
 _RUNNING = (Start, Step, Run, DoubleText, CancelAttempt)
 _DECIDING = (
     *(UpdateState, ExtendLimits, Cancel, HandOver, Allow, Revoke, Declassify, Reveal, NoteExport),
-    ConfigureAgents,
+    *(ConfigureAgents, Note),
 )
 _OPERATING = (Fork, Rerun, Rollback)
 

@@ -20,6 +20,7 @@ from hitl_tui.engine.commands import (
     Declassify,
     ExtendLimits,
     Fork,
+    Note,
     Reveal,
     Rollback,
     Start,
@@ -389,6 +390,14 @@ class GraphRunner:
     def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
         """Return a channel's value at a step (the newest by default), and note that in the ledger."""
         return self._execute(thread_id, Reveal(channel, actor, step))
+
+    def note(self, thread_id: str, text: str, *, step: int | None = None, actor: str | None = None) -> None:
+        """Leave a note on a step (the newest by default), for others to read; kept in the ledger.
+
+        Raises:
+            UsageError, UnknownThread, ThreadBusy: nothing is stored.
+        """
+        self._execute(thread_id, Note(text, step, actor))
 
     def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
         """End a thread as cancelled(user)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -193,6 +194,8 @@ class _Player:
 
     def _text(self, field: Field) -> str:
         proposed = f" (as in: {name(field.value)})" if field.value else ""
+        if field.required:
+            proposed += ", empty for none"
         return self.context.console.ask(f"{capital(field.label)}{proposed}:")
 
 
@@ -202,6 +205,8 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
     Raises:
         UsageError: a word that does not fit.
     """
+    if rest := _rest(verb, words):
+        return rest
     try:
         parts = shlex.split(words)
     except ValueError as error:
@@ -226,6 +231,19 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
             hint = did_you_mean(part, known) or f"it takes {', '.join(known) or 'nothing'}"
             raise UsageError(f"{verb_name} does not take {part!r}", hint)
     return Typed(typed, chosen)
+
+
+def _rest(verb: Verb, words: str) -> Typed | None:
+    """Read a step and a text as they were typed, for a verb that takes one; None if fields are named."""
+    field = next((field for field in verb.arguments if field.rest), None)
+    if field is None:
+        return None
+    found = re.fullmatch(r"(?:@(\d+)(?:\s+|$))?(.*)", words.strip(), re.DOTALL)
+    assert found is not None  # it matches anything
+    step, text = found.groups()
+    if not text or text.startswith((f"{field.name}=", "--")):
+        return None
+    return Typed({field.name: text, **({"step": step} if step else {})})
 
 
 def _step(typed: str, head: int) -> int | None:

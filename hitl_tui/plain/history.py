@@ -17,12 +17,13 @@ from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
 from hitl_tui.view.lines import content, name, short_id, spans
+from hitl_tui.view.notes import notes_on
 from hitl_tui.view.routes import lines_of_route
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line
 from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.strips import strip
-from hitl_tui.view.transcript import step_lines, stream_lines
+from hitl_tui.view.transcript import note_lines, step_lines, stream_lines
 from hitl_tui.view.watches import MOST, keep_watches, read_watches, watch
 
 _STEPS: Final = 10
@@ -54,9 +55,11 @@ def list_steps(context: Context, typed: str) -> None:
         )
     driver = context.driver
     if points := context.run(driver.history(limit=_STEPS))[::-1]:
+        ledger = context.snapshot().ledger
         updates = context.run(driver.updates(points[0].step, points[-1].step))
         for point in points:
-            context.console.say(*step_lines(point, updates[point.step]))
+            notes = notes_on(ledger, point.step)
+            context.console.say(*step_lines(point, updates[point.step]), *note_lines(notes))
 
 
 def _show_route(context: Context, step: int) -> None:

@@ -36,6 +36,7 @@ class Field:
             empty one for leaving.
         pair: the subcommand takes it as NAME=VALUE.
         many: the subcommand takes several; the reply has them as words of a shell (`shlex.split`).
+        rest: in plain text mode it is all that was typed after the verb, without quotation marks.
         rare: a dialog shows it on request, and plain text mode does not ask for it.
     """
 
@@ -47,6 +48,7 @@ class Field:
     required: bool = False
     pair: bool = False
     many: bool = False
+    rest: bool = False
     rare: bool = False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.records import NOTE, Checkpoint, LedgerEntry
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.cells import cells
@@ -118,6 +118,8 @@ def change_notes(ledger: Sequence[LedgerEntry], step: int) -> tuple[str, ...]:
     """Describe what people did to agents between a step and the next one."""
     notes: list[str] = []
     for entry in reversed(ledger):
+        if entry.kind == NOTE:  # it may be about an older step
+            continue
         if entry.step < step:
             break
         words = entry_words(entry) if entry.step == step else ""

@@ -38,6 +38,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     tainted: str = "◆"
     breakpoint: str = "●"
     logpoint: str = "○"
+    note: str = "¶"
 
 
 UNICODE = Glyphs()
@@ -67,6 +68,7 @@ ASCII = Glyphs(
     tainted="!",
     breakpoint="*",
     logpoint="o",
+    note='"',
 )
 
 

@@ -30,13 +30,14 @@ from hitl_tui.engine.log.events import (
     ThreadForked,
 )
 from hitl_tui.engine.log.outcomes import Frame
-from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, LedgerEntry
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import UnknownThread
 from hitl_tui.view.actions import Situation
 from hitl_tui.view.format import limit_line, price_line, writer
+from hitl_tui.view.notes import notes_on
 from hitl_tui.view.run_view import (
     InsidePlace,
     RunView,
@@ -289,6 +290,19 @@ class ViewSession:
             frames=bool(self.frames[1]),
             refusals=self.refusals,
         )
+
+    @property
+    def notes(self) -> tuple[LedgerEntry, ...]:
+        """The notes of people on the shown step; only those of the open thread are known."""
+        thread_id, step = self.shown or (self.thread_id, self.step_view.step)
+        if thread_id != self.thread_id:
+            return ()
+        of = self.view.ledger, self.step_view
+        found: tuple[LedgerEntry, ...] | None = self.made.find("notes", of)
+        if found is None:
+            found = notes_on(self.view.ledger, step)
+            self.made.keep("notes", of, found)
+        return found
 
     @property
     def frames(self) -> tuple[str, tuple[Frame, ...]]:

@@ -204,6 +204,7 @@ class ThreadDocument(Document, frozen=True):
     state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
     updates: Annotated[tuple[AppliedUpdate, ...], about("The updates of the step.")]
     streamed: Annotated[tuple[StreamedText, ...], about("The recorded output of the step.")]
+    notes: Annotated[tuple[LedgerEntry, ...], about("The notes of people on the step.")]
 
 
 class LogDocument(Document, frozen=True):

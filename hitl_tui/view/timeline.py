@@ -15,6 +15,7 @@ from hitl_tui.view.cells import Canvas, cells, cut, cut_middle, thread_name
 from hitl_tui.view.failed_branches import failures_in
 from hitl_tui.view.format import HUMAN, person, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.notes import noted_steps
 from hitl_tui.view.run_view import RunView, find_step
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role
@@ -27,7 +28,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     """One line: the steps `start` to `head` of a thread, branching off line `parent` at step `start - 1`.
 
     `sources` hold its checkpoints, each up to a step. `voted` says that the viewer has voted on all its
-    requests. `answered` says, by step, who answered what its node asked.
+    requests. `answered` says, by step, who answered what its node asked. `noted` are the steps with notes.
     """
 
     thread_id: str
@@ -40,6 +41,7 @@ class ThreadLine(msgspec.Struct, frozen=True):
     sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
     voted: bool = False
     answered: Mapping[int, str] = {}
+    noted: frozenset[int] = frozenset()
 
     def covers(self, step: int) -> bool:
         """Whether the line has a step."""
@@ -153,6 +155,7 @@ def _open_line(view: RunView, parent: int, start: int, me: str) -> ThreadLine:
         sources=((progress.head, view.checkpoints),),
         voted=_has_voted_on_all(progress.pending, me),
         answered=_answered_inside(view.ledger),
+        noted=noted_steps(view.ledger),
     )
 
 
@@ -188,6 +191,7 @@ def _branch(view: RunView, relative: Relative, parent: int, start: int, shared: 
         reason=summary.reason,
         next_node=summary.next_node or "",
         sources=((shared, view.checkpoints), (summary.head, relative.checkpoints)),
+        noted=frozenset(step for step in noted_steps(view.ledger) if step <= shared),
     )
 
 
@@ -232,7 +236,7 @@ def step_cell(branch: ThreadLine, step: int, is_open: bool, glyphs: Glyphs) -> S
     """Return the cell of a step; `is_open` says that it is on the open thread's line."""
     checkpoint = branch.find(step)
     glyph, role = _glyph(checkpoint, glyphs)
-    label = _label(checkpoint, glyphs, branch.answered.get(step, ""))
+    label = _label(checkpoint, glyphs, branch.answered.get(step, ""), noted=step in branch.noted)
     if step != branch.head:
         return StepCell(glyph, role, label, "human" if role == "human" else "plain")
     tail, tail_role = _tail(branch, glyphs)
@@ -258,9 +262,10 @@ def _glyph(checkpoint: Checkpoint | None, glyphs: Glyphs) -> tuple[str, Role]:
     return (glyphs.failed, "error") if failures_in(checkpoint) else (glyphs.node, "ok")
 
 
-def _label(checkpoint: Checkpoint | None, glyphs: Glyphs, answered: str) -> str:
+def _label(checkpoint: Checkpoint | None, glyphs: Glyphs, answered: str, *, noted: bool) -> str:
+    mark = f" {glyphs.note}" if noted else ""
     if checkpoint is None:
-        return glyphs.ellipsis
+        return glyphs.ellipsis + mark
     label = writer(checkpoint)
     if checkpoint.decision is not None:
         label = f"{sanitise_line(checkpoint.decision, _LABEL)} by {label}"
@@ -269,8 +274,8 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs, answered: str) -> str:
     elif answered and checkpoint.source == "node":
         label = f"{label} ({answered})"
     failed = failures_in(checkpoint)
-    note = f" {glyphs.failed}{failed}" if failed else ""
-    return cut(label, _LABEL - len(note), glyphs.ellipsis) + note
+    marks = (f" {glyphs.failed}{failed}" if failed else "") + mark
+    return cut(label, _LABEL - len(marks), glyphs.ellipsis) + marks
 
 
 def _tail(branch: ThreadLine, glyphs: Glyphs) -> tuple[str, Role]:

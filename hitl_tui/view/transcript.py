@@ -9,12 +9,13 @@ from hitl_tui.drivers.node_streams import LineSplitter
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome, Frame
-from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.log.records import ROLLBACK, Checkpoint, LedgerEntry
 from hitl_tui.view.format import cost, duration, limit_line, preview, price_line, tokens, writer
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, calls_of_failed, calls_of_step, tool_line
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, short_id, spans
+from hitl_tui.view.notes import note_words
 from hitl_tui.view.rows import as_overwritten
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line
@@ -111,6 +112,7 @@ def _tries(outcome: BranchOutcome) -> str:
 _LENS = 40
 _FRAMES = 24
 _STREAM = 400
+_NOTES = 40
 
 
 def event_lines(event: ev.Event) -> list[str]:
@@ -168,6 +170,11 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.ThreadForked():
             return [f"Fork {name(event.child)} was made from step {event.step}."]
     return inside_lines(event)
+
+
+def note_lines(notes: Sequence[LedgerEntry]) -> list[str]:
+    """Return the notes on a step."""
+    return content([note_words(note) for note in notes], _NOTES)
 
 
 class NodeText:

@@ -48,6 +48,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "import": (USAGE, ("out.jsonl",)),
     "items": (USAGE, ()),
     "log": (DONE, ("THREAD",)),
+    "note": (DONE, ("THREAD@1", "look")),
     "pause": (DONE, ("THREAD",)),
     "prune": (USAGE, ("--keep-last", "1", "--yes")),
     "replay": (USAGE, ("THREAD",)),

@@ -308,7 +308,7 @@ ACTIONS: tuple[Action, ...] = (
         "nothing waits": lambda w: w.commit("paused", w.entry("paused", "answer", w.request("waits"))),
         "with the id of another thread": lambda w: w.answered("waits", n=1 << 32),
     }),
-    Action("decide in other ways: edit, declassify, extend, cancel, allow, hand over, reveal …", DECIDE, {
+    Action("decide in other ways: edit, declassify, extend, cancel, allow, hand over, note …", DECIDE, {
         "update_state": _edits,
         "a request that an edit asks again": _reopens,
         **{kind: _decided(kind)

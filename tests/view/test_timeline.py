@@ -65,6 +65,21 @@ def test_a_step_whose_node_asked_inside_names_who_answered() -> None:
     assert "ann" not in picture(layout(replace(view, ledger=(gate, answered)), (), None, 100))[1]
 
 
+def test_a_step_with_a_note_has_a_mark() -> None:
+    tape = tapes.advisor_tape()
+    view = view_of(tape)
+    notes = [
+        LedgerEntry(THREAD, n, "note", step, None, "ann", "look", b"", None, 1, b"", b"")
+        for n, step in enumerate((2, 0), 1)
+    ]
+    noted = replace(view, ledger=(*view.ledger, *notes))
+    line = picture(layout(noted, tape.family, None, 140))[1]
+    assert line.startswith("○ input ¶ ──● worker ──● advisor ¶ ──● worker ──")
+    assert picture(layout(noted, tape.family, None, 140, ASCII))[1].startswith(
+        'o input " --* worker --* advisor " --'
+    )
+
+
 def test_the_number_of_the_viewed_step_is_in_brackets() -> None:
     tape = tapes.advisor_tape()
     found = layout(view_of(tape), tape.family, (THREAD, 2), 100)

@@ -28,6 +28,7 @@ from hitl_tui.engine.commands.command import (
     Fork,
     HandOver,
     LookAt,
+    Note,
     NoteExport,
     Pause,
     PrepareGraph,
@@ -66,6 +67,7 @@ __all__ = [
     "Fork",
     "HandOver",
     "LookAt",
+    "Note",
     "NoteExport",
     "Pause",
     "PrepareGraph",
@@ -101,6 +103,7 @@ AnyCommand: TypeAlias = (
     | Fork
     | HandOver
     | LookAt
+    | Note
     | NoteExport
     | Pause
     | PrepareGraph
@@ -129,6 +132,7 @@ HANDLER_MODULES: Final[Mapping[type[Command[Any]], str]] = {
     ExtendLimits: "decisions",
     Fork: "forking",
     HandOver: "claiming",
+    Note: "notes",
     NoteExport: "disclosure",
     Reveal: "disclosure",
     Revoke: "allowing",

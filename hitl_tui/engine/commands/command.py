@@ -379,6 +379,31 @@ class Reveal(Command[Any], frozen=True):
     note: str | None = None
 
 
+class Note(Command[None], frozen=True):
+    """Leave a note on a step, for others to read; kept in the ledger. It changes nothing else.
+
+    Args:
+        step: None for the newest.
+
+    Raises:
+        UsageError: the note is empty, or the thread has no step yet.
+        UnknownThread: no such step.
+        ThreadBusy: the thread is running.
+        SigningFailed: nothing was stored.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    text: str
+    step: int | None = None
+    actor: str | None = None
+
+    def check(self) -> None:
+        """Refuse a note that says nothing."""
+        super().check()
+        if not self.text.strip():
+            raise UsageError("the note is empty", "say what is to be read there")
+
+
 class NoteExport(Command[None], frozen=True):
     """Note in the ledger who exports the values of private channels from the store, and where to.
 

@@ -60,6 +60,8 @@ GRAPH = "graph"
 """The kind of the ledger entry that replaces a thread's graph."""
 CHANNELS = "channels"
 """The kind of the ledger entry for the first step after the graph's channels changed."""
+NOTE: Final = "note"
+"""The kind of ledger entries that are notes of people on a step."""
 CALL: Final = "call"
 """The kind of ledger entries that record calls."""
 PROGRESS: Final = "progress"
@@ -241,9 +243,9 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
 
     `kind` is one of input (goal and constraints as given), request, rebound, withdrawn, vote, answer,
     refused, timeout, claim_taken, handed_over, escalated, allowed, allowance_revoked, update_state,
-    declassify, reveal, export, taint, extend, cancel, pause, resume, fork, takeover, graph, agent, stop,
-    failed, rollback, undone, undo_failed, rolled_back. It can also be one of `NO_DECISIONS`: a call is a
-    completed model or tool call of a node without a step so far; a progress entry only says that the
+    declassify, reveal, export, note, taint, extend, cancel, pause, resume, fork, takeover, graph, agent,
+    stop, failed, rollback, undone, undo_failed, rolled_back. It can also be one of `NO_DECISIONS`: a call
+    is a completed model or tool call of a node without a step so far; a progress entry only says that the
     cursor changed.
 
     `seen` is the state_hash that was on screen, b"" for none. `pending_hash` covers the whole request that

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 
+from hitl_tui.engine.log.records import NOTE
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 
 DECISIONS: Final = frozenset(
@@ -25,6 +26,7 @@ DECISIONS: Final = frozenset(
         "declassify",
         "reveal",
         "export",
+        NOTE,
         "extend",
         "cancel",
         "fork",
@@ -32,7 +34,7 @@ DECISIONS: Final = frozenset(
         "rollback",
     )
 )
-"""Kinds of ledger entries that are decisions of people; they are signed if the person gave a name."""
+"""Kinds of ledger entries of people's decisions and notes; they are signed if the person gave a name."""
 
 Verdict = Literal["good", "unsigned", "unknown", "other", "wrong"]
 

@@ -59,6 +59,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
         f"{_G.edit} {_G.done} {_G.cancelled}",
         "in the timeline, by a person: an edit, a decision, what was undone",
     ),
+    (_G.note, "in the timeline: somebody left a note on the step"),
     (f"{_G.running} {_G.waiting} {_G.failed} {_G.done}", "runs, waits, failed, done"),
     (f"{_G.breakpoint} {_G.logpoint}", "in the graph: a breakpoint, one that does not stop; ×2 ran twice"),
 )

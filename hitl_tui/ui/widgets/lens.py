@@ -9,6 +9,7 @@ from textual import on
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.banner import failed_what, failure_lines
 from hitl_tui.view.lens import step_title
+from hitl_tui.view.notes import note_words
 from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
@@ -72,12 +73,14 @@ class LensPane(LineView):
         return (*why, *calls, *step.lens, *failed, *then)
 
     def _afterwards(self, session: ViewSession) -> tuple[str, ...]:
-        """What happened after the shown step, and what it can be compared with."""
+        """What people noted on the shown step, what happened after it, and what it can be compared with."""
+        notes = (line for note in session.notes for line in note_words(note).splitlines())
+        after = *notes, *session.step_view.agent_changes
         other = session.other_draft
         if other is None:
-            return session.step_view.agent_changes
+            return after
         beside = f"{self._key_hints['look.compare']} compares it with {sanitise(other[0])}"
-        return (*session.step_view.agent_changes, beside)
+        return (*after, beside)
 
     @on(LineView.Widened)
     def _wrap_again(self) -> None:

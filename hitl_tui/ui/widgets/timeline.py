@@ -10,11 +10,13 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from hitl_tui.drivers.protocol import Relative
+from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
 from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.notes import noted_steps
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
@@ -65,16 +67,21 @@ class TimelinePane(LineView):
         self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
         self._state: tuple[object, ...] = ()
         self._drawn: tuple[object, object] = (None, None)
+        self._ledger: Sequence[LedgerEntry] = ()
+        self._noted: frozenset[int] = frozenset()
 
     def show_view(self, view: RunView, family: Sequence[Relative], place: Place | None) -> None:
         """Show a view of the thread with a step selected; laid out again only where that matters."""
         self._shown = (view, family, place)
         progress = view.progress
+        if view.ledger is not self._ledger:
+            self._ledger, self._noted = view.ledger, noted_steps(view.ledger)
         state = (
             progress.status,
             progress.next_node,
             progress.pending,
             view.running_node,
+            self._noted,
             place,
             self.size.width,
             self.app.size.height,
