@@ -232,6 +232,8 @@ def entry_of(app: Graph, inputs: Mapping[str, Any]) -> Any:
 def _parameter(app: Graph) -> tuple[str, Any]:
     """Return an entrypoint's single-value parameter and its type; "" if it takes values by name."""
     called = next((function for node in app.nodes for function in functions(app, node)), None)
+    if is_entrypoint(app) and hasattr(app, "entry_parameter"):  # its code is on a server
+        return app.entry_parameter, object if app.entry_parameter else Any
     if not is_entrypoint(app) or called is None:
         return "", None
     name = next(iter(inspect.signature(called).parameters))
@@ -276,7 +278,8 @@ def _inputs(app: Graph, channels: Iterable[ChannelInfo]) -> tuple[InputField, ..
     """Return a thread's input fields: the channels of the input schema, or what an entrypoint takes."""
     if is_entrypoint(app):
         parameter, kind = _parameter(app)
-        fields = (parameter,) if parameter else _fields(kind) or ()
+        named = getattr(app, "entry_fields", None) or _fields(kind) or ()
+        fields = (parameter,) if parameter else named
         return tuple(InputField(name, name, name) for name in fields)
     builder: Any = getattr(app, "builder", None)
     schema = getattr(builder, "input_schema", None)

@@ -15,6 +15,7 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from langgraph.constants import END
 from langgraph.types import Command
 
 from hitl_tui.config import SERVER_HEADERS
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from hitl_tui.engine.commands.command import DoubleTexting
 
+ENTRY: Final = "input"
+"""The name by which the single value is given that an entrypoint takes."""
 _MOST: Final = 100
 _UNREADABLE: Final = 422
 """What a server answers to what it can't read: another form of it, or a thread's name that is no UUID."""
@@ -246,7 +249,7 @@ class ServerGraph:
         name = chosen["assistant_id"]
         self._client: Any = client
         self._assistant = name
-        self.graph_id = str(chosen["graph_id"])
+        self.graph_id = self.name = str(chosen["graph_id"])
         about = _about(client)
         is_aegra = about.get("name") == "Aegra"
         self._can_resume_strictly = _can_resume_strictly(client, about)
@@ -262,9 +265,11 @@ class ServerGraph:
         self.interrupt_after_nodes = _stops(drawn, "after")
         self.nodes = {node: ServerNode() for node in self._drawn.nodes if node != "__end__"}
         schemas = _asked(url, lambda: client.assistants.get_schemas(name))
-        self.stream_channels_asis = _channels(schemas)
+        channels = _channels(schemas)
+        self.stream_channels_asis: str | list[str] = END if channels == [END] else channels
+        self.entry_parameter, self.entry_fields = _entry(schemas.get("input_schema") or {})
         self.context_properties = _context_properties(schemas, chosen.get("context") or {})
-        self.channels = {channel: unknown_channel() for channel in self.stream_channels_asis}
+        self.channels = {channel: unknown_channel() for channel in channels}
         inside = _asked(url, lambda: client.assistants.get_subgraphs(name, recurse=True))
         outer = [place for place in inside if "|" not in place and place in self.nodes]
         whole = _asked(url, lambda: client.assistants.get_graph(name, xray=True)) if outer else {}
@@ -540,6 +545,17 @@ def _unreadable(thread: str) -> StoreUnusable:
 def _channels(schemas: Mapping[str, Any]) -> list[str]:
     state = schemas.get("state_schema") or schemas.get("output_schema") or {}
     return list(state.get("properties", {}))
+
+
+def _entry(schema: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the name of an entrypoint's single-value input, "" if it takes values by name, and those names.
+
+    Args:
+        schema: of the input. It does not have the name of the parameter.
+    """
+    if schema.get("type") == "object" or "properties" in schema:
+        return "", tuple(schema.get("properties") or ())
+    return ENTRY, ()
 
 
 def _drawing(graph: Mapping[str, Any]) -> _Drawn:

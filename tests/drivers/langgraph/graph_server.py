@@ -127,10 +127,12 @@ class GraphServer(ThreadingHTTPServer):
             return [{"assistant_id": "a", "graph_id": "g", "name": "g"}]
         if asked == "subgraphs":
             inside = self.graph.get_subgraphs()
-            return {name: {"state_schema": inner.get_output_jsonschema()} for name, inner in inside}
+            return {name: {"state_schema": _state_schema(inner)} for name, inner in inside}
         if asked == "schemas":
             context = self.graph.get_context_jsonschema() if self.graph.context_schema else None
-            return {"state_schema": self.graph.get_output_jsonschema(), "context_schema": context}
+            given = self.graph.get_input_jsonschema()
+            state = _state_schema(self.graph)
+            return {"input_schema": given, "state_schema": state, "context_schema": context}
         drawn = self.graph.get_graph(xray=xray).to_json()
         return {**drawn, "nodes": [{**node, "data": {"name": node["id"]}} for node in drawn["nodes"]]}
 
@@ -235,6 +237,10 @@ def _snapshot_document(snapshot: Any) -> Any:
         "checkpoint": {name: config.get(name) for name in ("thread_id", "checkpoint_ns", "checkpoint_id")},
         "parent_checkpoint": parent and parent["configurable"],
     }  # fmt: skip
+
+
+def _state_schema(graph: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: {} for name in graph.stream_channels_list}}
 
 
 def _command(document: Mapping[str, Any]) -> Command[Any]:

@@ -17,6 +17,7 @@ from hitl_tui.engine.commands import Start
 from hitl_tui.engine.log.events import NodeStarted, StepCommitted
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import UsageError
 from hitl_tui.stores import open_store
 from tests.drivers.langgraph.final_states import by_langgraph, by_us
 from tests.drivers.langgraph.graph_server import GraphServer, serving
@@ -71,7 +72,10 @@ async def test_a_stop_before_all_nodes_holds_though_no_drawing_shows_it(run: Run
             assert (view.progress.status, view.values["log"]) == ("completed", ["a", "b"])
 
 
-ALL_WAYS = ("own memory", "own memory that asks", "stop before", "subgraph")
+ALL_WAYS = (
+    "own memory", "own memory that asks", "stop before", "subgraph", "schemas", "private state", "entrypoint",
+    "entrypoint that asks", "entrypoint that remembers",
+)  # fmt: skip
 ONE_RUN = (
     *ALL_WAYS, "chain", "stop after", "remaining steps", "recursion limit", "quiet change", "untracked",
     "two questions", "failure",
@@ -146,3 +150,11 @@ async def test_what_a_server_saved_is_shown_and_not_what_a_node_changed_in_place
             await watcher.driver.execute(Start({"words": ["x"], "n": 0}))
             assert (await watcher.run()).values["words"] == ["x"]
             assert (await watcher.driver.check("log", lambda done, total: None)).mismatches == ()
+
+
+async def test_an_entrypoint_on_a_server_asks_for_its_one_value_and_takes_no_other() -> None:
+    with serving(CASES["entrypoint"].build()) as server:
+        async with watching(server, open_store("memory:"), begins=True) as watcher:
+            assert [field.name for field in (await watcher.driver.snapshot()).graph.inputs] == ["input"]
+            with pytest.raises(UsageError, match="takes one input, 'input', not n"):
+                await watcher.driver.execute(Start({"n": 3}))
