@@ -654,7 +654,7 @@ _LONGEST: Final = 0.25
 _FAST: Final = 200
 """Steps per second that are too fast to follow one by one."""
 _SHARE_OF_FAST: Final = 0.03
-_LONGEST_OF_FAST: Final = 1 / 3
+_LONGEST_OF_FAST: Final = 1 / 2
 
 
 class PaintPace:
@@ -662,7 +662,7 @@ class PaintPace:
 
     A key has to wait while a batch is folded and painted, so expensive paints happen less often, but at
     least four times a second. A run that is too fast to follow gets most of the time and is painted at
-    least three times a second. Times are in seconds; `cpu` is the processor time of the painting thread,
+    least twice a second. Times are in seconds; `cpu` is the processor time of the painting thread,
     which other threads and processes do not lengthen.
     """
 

@@ -45,7 +45,7 @@ def test_what_could_not_be_painted_is_not_made_up_for():
         pytest.param(5.0, 0, 0.25, id="nothing is waited for longer than a quarter of a second"),
         pytest.param(0.006, 1_000, 0.2, id="a run that nobody can follow has most of the time for itself"),
         pytest.param(0.006, 100, FRAME, id="one that can be followed has not"),
-        pytest.param(5.0, 1_000, 1 / 3, id="and of a fast run, too, something is seen three times a second"),
+        pytest.param(5.0, 1_000, 0.5, id="and of a fast run, too, something is seen twice a second"),
     ],
 )
 def test_painting_keeps_to_its_share_of_the_time(cost, steps, pause):
