@@ -330,7 +330,7 @@ class SlowCashier(Cashier):
     def pay(self, config: ToolConfig) -> str:
         """Pay."""
         super().pay(config)
-        if len(self.keys) == self.slow:
+        if len(self.keys) == self.slow and self.agent.tools["pay"].effects == "once":
             self.agent.tools["pay"].timeout = 60  # the next calls are quick, and may wait for their turn
         if len(self.keys) <= self.slow:
             self.is_over.wait(20)
