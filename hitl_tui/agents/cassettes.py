@@ -379,8 +379,8 @@ class _Recorder:
                         latest = now
                     yield piece
         except CallFailed as failure:
-            told = Failure(hide(failure.message), failure.hint, failure.retryable, failure.retry_after)
-            self._write(request, error=told)
+            hidden = Failure(hide(failure.message), failure.hint, failure.retryable, failure.retry_after)
+            self._write(request, error=hidden)
             raise
         self._write(
             request,

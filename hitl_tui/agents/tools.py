@@ -342,8 +342,8 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """Return the tool in the format of providers."""
-        told = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return {"type": "function", "function": told}
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
 
     def read(self, text: str) -> dict[str, Any]:
         """Return the arguments that a model wrote.

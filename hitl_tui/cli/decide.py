@@ -365,5 +365,5 @@ def _result_lines(plans: Sequence[Planned]) -> list[str]:
     from hitl_tui.cli.output import one_line
     from hitl_tui.view.batch import result_words
 
-    told = [plan for plan in plans if plan.outcome in ("refused", "voted")]
-    return [*(one_line(f"{plan.thread}: {plan.outcome}: {plan.why}") for plan in told), result_words(plans)]
+    listed = [plan for plan in plans if plan.outcome in ("refused", "voted")]
+    return [*(one_line(f"{plan.thread}: {plan.outcome}: {plan.why}") for plan in listed), result_words(plans)]

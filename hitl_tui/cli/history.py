@@ -142,15 +142,15 @@ def values(opened: OpenStored, *, place: str, expressions: tuple[str, ...], step
     at = logged_place(opened, place)
     for text in expressions:
         check_expression(text, at.thread.graph.channels)
-    told = series(at.thread.logged, opened.store, expressions, at.step, steps)
+    all_samples = series(at.thread.logged, opened.store, expressions, at.step, steps)
     if opened.as_json:
         from hitl_tui.cli.reports import Series, ValuesDocument
 
-        shown = tuple(Series(text, samples) for text, samples in zip(expressions, told, strict=True))
+        shown = tuple(Series(text, samples) for text, samples in zip(expressions, all_samples, strict=True))
         emit(ValuesDocument(thread=at.thread.thread_id, step=at.step, series=shown))
         return ExitCode.DONE
     rows = []
-    for text, samples in zip(expressions, told, strict=True):
+    for text, samples in zip(expressions, all_samples, strict=True):
         newest = samples[-1]
         value = f"unknown: {newest.why}" if newest.why else inline(newest.value, 40)
         rows.append((name(text), value, plain_text(strip(samples, _STRIP))))

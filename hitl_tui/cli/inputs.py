@@ -94,9 +94,9 @@ class Given(NamedTuple):
         Raises:
             UsageError: none of the ways, or several; what of it can't be read, field by field.
         """
-        ways = (self.word is not None or bool(self.fields)) + (self.json is not None)
-        if ways != 1:
-            problem = "the answer is given in two ways" if ways else "there is no answer"
+        given = (self.word is not None or bool(self.fields)) + (self.json is not None)
+        if given != 1:
+            problem = "the answer is given in two ways" if given else "there is no answer"
             raise UsageError(f"{problem} to {request.title!r}", _WAYS)
         if self.json is not None:
             return _read_json(self.json)

@@ -38,10 +38,10 @@ _EVERY_ON_SCREEN = 5.0
 def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool) -> ExitCode:
     """Notify you of what waits for you, expires soon or has ended.
 
-    Prints a line or, with --json, a document for each notification, and sends it as [notify] of the
-    configuration says: by a command, by services of Apprise, or in the terminal. Each is sent once, also
-    after a restart and with several of them running. ctrl+c or a signal ends it, with exit code 0. With
-    --once the exit code is 3 if something waits for you.
+    Prints a line for each notification, or a document with --json. It also sends each as [notify] of the
+    configuration says: by a command, by services of Apprise, or in the terminal. Each is sent only once,
+    even after a restart or if several of these commands run. ctrl+c or a signal ends it, with exit code 0.
+    With --once the exit code is 3 if something waits for you.
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings

@@ -61,11 +61,11 @@ def present(
     """Give a presentation from a script, or show its notes.
 
     FILE is a TOML file with a graph, its input, planned stops and captions, or the name of a built-in one,
-    such as closures. Space goes to the next stop, home starts again in a new thread, p holds, + and -
-    change the pace, S puts a pane in the spotlight, and f leaves the script into a fork. --notes shows the
+    such as closures. Space goes to the next stop, home starts again in a new thread, p pauses, and + and -
+    change the pace. S shows only the focused pane, and f leaves the script for a fork. --notes shows the
     speaker's notes in another terminal of this machine: those of FILE, of the presentation of THREAD, or of
-    the newest one. The script's graph is code: before it runs for the first time you are asked, with
-    --check too.
+    the newest one. The script's graph is code, so you are asked before it runs for the first time, also
+    with --check.
     """
     from hitl_tui.config import load_settings
     from hitl_tui.loading.stage_file import find_script, read_script
@@ -281,11 +281,11 @@ def _follow_in_lines(script: Script, file: ShowFile, state: ShowState | None) ->
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.stage import notes_lines, standing_words
 
-    told: tuple[int, bool, str] | None = None
+    shown: tuple[int, bool, str] | None = None
     while state is not None:
         now = (state.stop, state.going, state.thread)
-        if now != told:
-            told = now
+        if now != shown:
+            shown = now
             say(standing_words(script, state), *map(plain_text, notes_lines(script, state, 76)), "")
         _pause()
         state = file.read()

@@ -135,8 +135,8 @@ def deleted(*, limit: int, store: str | None, as_json: bool) -> None:
     if as_json:
         from hitl_tui.cli.reports import DeletedDocument, DeletedThread
 
-        told = tuple(DeletedThread(entry.thread_id, entry) for entry in page)
-        emit(DeletedDocument(entries=told, more=len(entries) > limit))
+        deleted = tuple(DeletedThread(entry.thread_id, entry) for entry in page)
+        emit(DeletedDocument(entries=deleted, more=len(entries) > limit))
         return
     for entry in page:
         at = (shown(entry.at) or "").partition(".")[0].replace("T", " ")

@@ -231,7 +231,7 @@ def run(
 
     GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function that
     returns one. It can also be a graph file (file.toml), a sample such as review, planner or order, or a
-    LangGraph graph, also from langgraph.json or langgraph.json:ID; --server runs one on a LangGraph server.
+    LangGraph graph, also as langgraph.json or langgraph.json:ID. --server runs it on a LangGraph server.
     It starts a new thread unless --thread names an existing one. With --headless or --json it runs without
     a screen until something waits (exit code 3), fails (1) or ends (0).
     """

@@ -234,10 +234,10 @@ def _token_file(path: Path) -> TokenFile:
 @click.option("--guest", is_flag=True)
 @click.option("--read-only", is_flag=True)
 def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
-    """What a page shows: the list of threads, or one of them.  `serve` starts it.
+    """Show a page of `serve`: the list of threads, or one of them.
 
-    A guest is somebody else than the account's owner: the owner's key signs nothing of theirs, the owner's
-    mail hears nothing of it, and they can't trust graphs in the owner's place.
+    A guest is a person other than the owner of the account. Their decisions are not signed with the owner's
+    key, they send no notifications of the owner's, and they can't trust graphs for the owner.
     """
     from hitl_tui.cli.opening import Target, thread_to_open
     from hitl_tui.cli.screen import show
@@ -246,8 +246,8 @@ def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
 
     settings = load_settings()
     if guest:
-        told = {key: value for key, value in settings.notify.items() if key in _TERMINAL_WAYS}
-        settings = msgspec.structs.replace(settings, signing_key=None, notify=told)
+        notify_here = {key: value for key, value in settings.notify.items() if key in _TERMINAL_WAYS}
+        settings = msgspec.structs.replace(settings, signing_key=None, notify=notify_here)
 
     def choose(opened: Checkpointer) -> Target:
         return Target(_thread_of(opened, name) if by_request else thread_to_open(opened, name))

@@ -36,12 +36,12 @@ def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
         _check_known(at.thread.graph, channel)
     point = at.thread.checkpoint(at.step)
     tainted = [taint for taint in point.tainted if channel in (None, taint.channel)]
-    ways = {taint.channel: at.thread.lineage(taint.channel, at.step) for taint in tainted}
+    arrivals = {taint.channel: at.thread.lineage(taint.channel, at.step) for taint in tainted}
     if opened.as_json:
-        rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
+        rows = tuple(TaintedChannel(taint, arrivals[taint.channel]) for taint in tainted)
         emit(TaintDocument(thread=at.thread.thread_id, step=at.step, channels=rows))
     else:
-        _say(tainted, ways, channel)
+        _say(tainted, arrivals, channel)
     return ExitCode.DONE
 
 
@@ -53,7 +53,7 @@ def _check_known(graph: GraphInfo, channel: str) -> None:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, names))
 
 
-def _say(tainted: list[Taint], ways: dict[str, tuple[Arrival, ...]], channel: str | None) -> None:
+def _say(tainted: list[Taint], arrivals: dict[str, tuple[Arrival, ...]], channel: str | None) -> None:
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.taint import lineage_lines, taint_line
 
@@ -61,4 +61,4 @@ def _say(tainted: list[Taint], ways: dict[str, tuple[Arrival, ...]], channel: st
         say(f"{channel or 'no channel'} is {'not ' if channel else ''}tainted")
     for taint in tainted:
         say(plain_text(taint_line(taint)))
-        say(*(f"  {plain_text(line)}" for line in lineage_lines(ways[taint.channel])))
+        say(*(f"  {plain_text(line)}" for line in lineage_lines(arrivals[taint.channel])))

@@ -84,8 +84,8 @@ def threads(
     if as_json:
         from hitl_tui.cli.reports import ThreadsDocument
 
-        told = tuple(summary for summary, _ in shown)
-        emit(ThreadsDocument(threads=told, more=more, requests=_requests(settings, told)))
+        summaries = tuple(summary for summary, _ in shown)
+        emit(ThreadsDocument(threads=summaries, more=more, requests=_requests(settings, summaries)))
         return
     if not shown:
         none = "no thread waits for a human" if waiting else "no thread matches"

@@ -110,12 +110,12 @@ def export_command(
 ) -> None:
     """Write a thread to a file, or to stdout for a pipe.
 
-    JSON lines with all its steps and decisions, and those of the threads of its subgraphs. A thread with
-    private channels is written without their values, for reading, unless you give --private; the thread's
-    ledger then keeps who exported them. With --format html or markdown it is a page to share or to attach
-    to an audit: the graph, every step with its changes, who decided what, when and why, all hashes, and
-    what `verify` finds. A page loads and runs nothing, and never has private values. With svg it is a
-    picture of the thread's screen, with asciicast (v3) a recording of its run, as `play` shows it.
+    The file has JSON lines with all steps and decisions, also of the threads of its subgraphs. Values of
+    private channels are left out, so it can't be imported, unless you give --private; then the ledger of
+    the thread records who exported them. With --format html or markdown it is a page to share or to attach
+    to an audit. The page has the graph, every step with its changes, who decided what, when and why, all
+    hashes, and the result of `verify`. It loads and runs nothing, and never has private values. With svg
+    the file is a picture of the thread's screen, with asciicast (v3) a recording of its run for `play`.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing

@@ -111,21 +111,21 @@ class Follower:
         self._head = head
         self._catch_up = catch_up
         self._emit = emit
-        self._heard: deque[Event] = deque()
+        self._received: deque[Event] = deque()
         self._woken = False
         self._late = False
 
     def hear(self, event: Event) -> None:
         """Take an event, from any thread."""
-        self._heard.append(event)
+        self._received.append(event)
         if not self._woken:
             self._woken = True
             self._loop.call_soon_threadsafe(self._pass_on)
 
     def step_is_next(self, step: int) -> None:
         """Emit the events that belong to a step, which is emitted next."""
-        while self._heard and _step_of(self._heard[0]) <= step:
-            event = self._heard.popleft()
+        while self._received and _step_of(self._received[0]) <= step:
+            event = self._received.popleft()
             if isinstance(event, StepCommitted) and event.checkpoint.step == step:
                 break
             self._pass(event)
@@ -139,17 +139,17 @@ class Follower:
     def _pass_on(self) -> None:
         # Before checking: events that come from now on wake it again.
         self._woken = False
-        while self._heard:
-            event = self._heard[0]
+        while self._received:
+            event = self._received[0]
             if isinstance(event, _IN_STORE):
                 # It stays in place meanwhile: what comes after a step is emitted after it.
                 try:
                     self._catch_up()
                 except HitlError as error:  # the store may come back
                     log.warning("what a run inside has committed can't be read: %s", error)
-                if not self._heard or self._heard[0] is not event:
+                if not self._received or self._received[0] is not event:
                     continue
-            self._heard.popleft()
+            self._received.popleft()
             if not isinstance(event, _IN_STORE):
                 self._pass(event)
 

@@ -352,7 +352,7 @@ class RunSupervisor:
         self._session = session
         self._run = run
         self._begun = session.clock()
-        self._heard: PauseRequest | None = None
+        self._received: PauseRequest | None = None
         self.paused_here: Pause | None = None
         """Who has asked this process to pause the run."""
         self._seen: object = None
@@ -376,7 +376,7 @@ class RunSupervisor:
             return
         # What was requested before this run began was about another one.
         if asked is not None and asked.at >= self._begun:
-            self._heard = asked
+            self._received = asked
             if asked.at_once:
                 self._run.is_being_cancelled = True
                 self._run.stop_attempt("the thread was cancelled")
@@ -390,11 +390,11 @@ class RunSupervisor:
         from hitl_tui.engine.commands.decisions import note_pause
 
         self._timer.cancel()
-        session, asked = self._session, self._heard or self.paused_here
+        session, asked = self._session, self._received or self.paused_here
         if asked is None or session.store is None:
             return
         try:
-            if self._heard:
+            if self._received:
                 session.store.request_pause(session.thread_id, None)
             if (session.cursor.status, session.cursor.reason) == ("waiting", "paused"):
                 with session.writing():

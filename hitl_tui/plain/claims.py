@@ -65,7 +65,7 @@ def _say_whose(context: Context, asked: Request) -> None:
     snapshot = context.snapshot()
     request = next((other for other in snapshot.progress.pending if other.id == asked.id), asked)
     words = list(attending_words(request, snapshot.attending, context.actor)) or ["no longer claimed"]
-    context.console.say(*(sentence(f"{name(request.title)}: {told}") for told in words))
+    context.console.say(*(sentence(f"{name(request.title)}: {result}") for result in words))
 
 
 def allow(context: Context, typed: str) -> None:

@@ -83,7 +83,7 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
         look(context)
     elif not player.done:
         context.console.say("Nothing was done.")
-    elif not player.told:
+    elif not player.has_shown:
         say_standing(context, context.snapshot())
 
 
@@ -100,7 +100,7 @@ class _Player:
     asks: bool
     done: bool = False
     opened: bool = False
-    told: bool = False
+    has_shown: bool = False
     said: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     def __post_init__(self) -> None:
@@ -136,10 +136,10 @@ class _Player:
                 return context.driver
             case Show(text):
                 context.console.say(sentence(text))
-                self.told = True
+                self.has_shown = True
             case ShowValue(channel, value=value):
                 context.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
-                self.told = True
+                self.has_shown = True
         return None
 
     def _turn_to(self, driver: Driver | None) -> None:

@@ -136,8 +136,8 @@ def _moments(context: Context, expression: str) -> Places:
     def ignore(_moments: tuple[Moment, ...], _looked: int, _of: int) -> None: ...
 
     answer: Asked = context.run(context.driver.ask(expression, ignore))
-    told = answer_line(answer)
-    context.console.say(f"{capital(told)}.")
+    text = answer_line(answer)
+    context.console.say(f"{capital(text)}.")
     return Places(tuple(("", moment.step, moment_line(moment)) for moment in answer.moments))
 
 

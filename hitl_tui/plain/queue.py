@@ -57,8 +57,8 @@ def queue(context: Context, typed: str) -> None:
             "high risk" if row.high_risk else "",
             notes_words(row, now, me),
         ]
-        told = ", ".join(fact for fact in facts if fact)
-        context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {told}")
+        details = ", ".join(fact for fact in facts if fact)
+        context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {details}")
     if not rows:
         context.console.say("No request matches the filter." if typed else "Nothing waits for a human.")
     context.listed = tuple(rows)

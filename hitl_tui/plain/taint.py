@@ -18,8 +18,8 @@ def why_tainted(context: Context, typed: str) -> None:
     if not tainted:
         context.console.say(f"{name(channel)} is not tainted." if channel else "No channel is tainted.")
     for taint in tainted:
-        ways = context.run(context.driver.lineage(taint.channel, snapshot.progress.head))
-        context.console.say(*spans([taint_line(taint)]), *spans(lineage_lines(ways)))
+        arrivals = context.run(context.driver.lineage(taint.channel, snapshot.progress.head))
+        context.console.say(*spans([taint_line(taint)]), *spans(lineage_lines(arrivals)))
 
 
 def _tainted(snapshot: Snapshot) -> tuple[Taint, ...]:

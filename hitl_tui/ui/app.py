@@ -559,9 +559,9 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     async def _copy(self, text: str) -> None:
         from hitl_tui.view.clipboard import copy
 
-        told = await copy(super().copy_to_clipboard, text)
+        result = await copy(super().copy_to_clipboard, text)
         if self.run_screen is not None:
-            self.run_screen.show_message(told.words)
+            self.run_screen.show_message(result.words)
 
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
@@ -595,8 +595,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             return
         if getattr(self.screen, "changed", False):
             keymap = self.keymap
-            ways = f"{keymap.shown('edit.apply')} applies it, {keymap.shown('edit.back')} leaves the editor"
-            text = f"what you wrote is not applied yet: {ways}"
+            keys = f"{keymap.shown('edit.apply')} applies it, {keymap.shown('edit.back')} leaves the editor"
+            text = f"what you wrote is not applied yet: {keys}"
             self.notify(text, severity="warning", markup=False)
             return
         if self._under_way:

@@ -202,8 +202,8 @@ def _stop_signals() -> Iterator[list[int]]:
         received.append(number)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, hear) for number in heard}
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, hear) for number in handled}
     try:
         yield received
     finally:

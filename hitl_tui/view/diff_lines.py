@@ -149,10 +149,10 @@ def excerpt(lines: Revision, most: int, *, marked: bool) -> tuple[Line, ...]:
         marked: as for `fragment_spans`.
     """
     shown = [line for line in near_changes(lines, 0)[0] if line is not None and line.text.strip()]
-    told = [_marked_line(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
+    rows = [_marked_line(line, _CLOSE, 4 * _CLOSE, marked=marked) for line in shown[:most]]
     if len(shown) > most:
-        told[-1] = (Span(f"{_SIGNS['same']}… {len(shown) - most + 1:,} more", "dim"),)
-    return tuple((Span(line[0].text[2:], line[0].role), *line[1:]) for line in told)
+        rows[-1] = (Span(f"{_SIGNS['same']}… {len(shown) - most + 1:,} more", "dim"),)
+    return tuple((Span(line[0].text[2:], line[0].role), *line[1:]) for line in rows)
 
 
 def _marked_line(line: RevisedLine, around: int, longest: int, *, marked: bool) -> Line:

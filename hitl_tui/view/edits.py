@@ -27,8 +27,8 @@ async def check_edit(driver: Driver, changes: Mapping[str, Any], step: int, as_n
     preview = await driver.preview(UpdateState(changes, step, as_node))
     if preview.problems:
         problems = [": ".join(filter(None, problem)) for problem in preview.problems.items()]
-        ways = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
-        raise UsageError("\n".join([*problems, *ways]), "nothing was stored")
+        destinations = as_node_lines(preview.as_nodes) if EDIT in preview.problems else []
+        raise UsageError("\n".join([*problems, *destinations]), "nothing was stored")
     return withdrawn_lines(preview.withdraws, preview.next_node)
 
 

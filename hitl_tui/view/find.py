@@ -62,10 +62,10 @@ def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
 
 def found_in_history(hits: Iterable[SearchHit], local: Iterable[Found]) -> Iterator[Found]:
     """Return matches in the whole history, without those already found in what is shown."""
-    told = {(place.step, place.channel) for place in local if place.kind in ("value", "step", "decision")}
+    known = {(place.step, place.channel) for place in local if place.kind in ("value", "step", "decision")}
     for hit in hits:
         channel = hit.name if hit.kind == "update" else ""
-        if hit.thread or (hit.step, channel) not in told or hit.kind in ("streamed", "tool"):
+        if hit.thread or (hit.step, channel) not in known or hit.kind in ("streamed", "tool"):
             before = sanitise_line(hit.before, 4 * _AROUND)[-_AROUND:].lstrip()
             what = f"{place_of(hit)}  {before}"
             after = sanitise_line(hit.after, 120)

@@ -253,8 +253,8 @@ def _decision(entry: LedgerEntry, *, secret: bool) -> DecisionReport:
     if entry.signature:
         facts.append(("signed", "yes"))
     facts.append(("hash", _hash(entry.hash, secret=secret)))
-    told = entry_words(entry)
-    lines = [told] if told else [sanitise(line) for line in entry_facts(entry)]
+    text = entry_words(entry)
+    lines = [text] if text else [sanitise(line) for line in entry_facts(entry)]
     return DecisionReport(
         entry.n, sanitise_line(entry.kind, _NAME), tuple(facts), _cut(entry.note or ""), tuple(lines)
     )
@@ -269,8 +269,8 @@ def entry_facts(entry: LedgerEntry) -> list[str]:
             lines += [f"comment {plain_text(line)}" for line in comment_lines(comments)]
             continue
         # The text of an answer with comments consists of the note and the comments.
-        worded = comments and fact == "answer" and isinstance(raw, dict)
-        given = raw.get("choice", raw) if worded else raw
+        has_comments = comments and fact == "answer" and isinstance(raw, dict)
+        given = raw.get("choice", raw) if has_comments else raw
         noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
         value = given["choice"] if noted else given
         if value in (None, "", entry.note):
@@ -296,8 +296,8 @@ def _value(value: Any) -> tuple[str, ...]:
     if value is PRIVATE:
         return (PRIVATE_TEXT,)
     lines = value_lines(value, "text")
-    told = [_cut(line) for line in lines[:_LINES]]
-    return (*told, f"… {len(lines) - _LINES:,} more lines") if len(lines) > _LINES else tuple(told)
+    kept = [_cut(line) for line in lines[:_LINES]]
+    return (*kept, f"… {len(lines) - _LINES:,} more lines") if len(lines) > _LINES else tuple(kept)
 
 
 def _cut(text: str) -> str:

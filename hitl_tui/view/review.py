@@ -765,8 +765,8 @@ class Review:
 
     def _again(self, width: int, *, brief: bool = False) -> list[Line]:
         """Return lines on what runs again after the answer."""
-        told = repeat_lines(self.repeats, brief=brief) if self.repeats is not None else []
-        return _wrapped(tuple((Span(words, "accent"),) for words in told), width)
+        lines = repeat_lines(self.repeats, brief=brief) if self.repeats is not None else []
+        return _wrapped(tuple((Span(words, "accent"),) for words in lines), width)
 
     def _text(self, width: int, rows: int, *, marked: bool) -> list[Line]:
         """Return the subject with everything said about it; changes come first if `rows` are too few."""

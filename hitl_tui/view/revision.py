@@ -240,13 +240,13 @@ class Revision(Sequence[RevisedLine]):
                     moved[way] = moved.get(way, 0) + 1
                 elif entry.kind in lines:
                     lines[entry.kind] += len(entry.lines)
-        told = [f"{count(words, 'word')} changed"] if words else []
+        parts = [f"{count(words, 'word')} changed"] if words else []
         rest = {kind: number for kind, number in lines.items() if number}
-        told += [f"{count(number, 'line')} {kind}" for kind, number in rest.items()]
+        parts += [f"{count(number, 'line')} {kind}" for kind, number in rest.items()]
         if len(rest) > 1:
-            told[-1] = f"{lines['added']:,} added"
-        told += [f"{count(number, self._unit)} moved {way}" for way, number in moved.items()]
-        return ", ".join(told)
+            parts[-1] = f"{lines['added']:,} added"
+        parts += [f"{count(number, self._unit)} moved {way}" for way, number in moved.items()]
+        return ", ".join(parts)
 
     @property
     def _unit(self) -> str:

@@ -375,17 +375,17 @@ def _yours(keys: Mapping[str, str]) -> str:
 def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     progress, error = view.progress, view.error
     again = "rollback" if progress.position == ROLLBACK else "step"
-    ways = f"press {keys[again]} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
+    keys_text = f"press {keys[again]} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
     reason = reason_words(progress, view.ledger)
     if progress.reason == "limit":
         return f"{reason}{_press(keys, 'extend', 'to extend it')}"
     if progress.reason == "dead_end":
-        return f"{reason} — {ways}"
+        return f"{reason} — {keys_text}"
     if progress.reason == "deadline" or error is None:
         return reason
     if not error.node:
         return f"{_short(error.title)} — {keys['step']} or {keys['continue']} continues once it can"
-    return f"{_short(error.node)} — {ways}"  # the rows below give the reason
+    return f"{_short(error.node)} — {keys_text}"  # the rows below give the reason
 
 
 def _limit(progress: Progress) -> str:

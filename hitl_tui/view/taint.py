@@ -141,9 +141,9 @@ def contracts(nodes: Iterable[NodeInfo], room: int) -> tuple[Line, ...]:
     """Return what these nodes may read and write, for as many nodes as there is room for."""
     rows: list[Line] = []
     for node in nodes:
-        told = contract_of(node)
-        if len(rows) + len(told) <= room:
-            rows += told
+        contract = contract_of(node)
+        if len(rows) + len(contract) <= room:
+            rows += contract
     return tuple(rows)
 
 

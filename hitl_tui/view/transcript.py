@@ -182,7 +182,7 @@ class NodeText:
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], LineSplitter] = {}
-        self._heard = ("", "")
+        self._last_writer = ("", "")
         self._inside: dict[str, list[str]] = {}
         """The last lines about each thread of a subgraph."""
 
@@ -191,7 +191,7 @@ class NodeText:
         if not isinstance(event, ev.TextStreamed):
             rest = self._rest() if self._open else []
             if isinstance(event, ev.NodeStarted):
-                self._heard = ("", "")
+                self._last_writer = ("", "")
             return rest + self._once(event, event_lines(event))
         if event.agent:
             return []
@@ -220,9 +220,9 @@ class NodeText:
         if not lines:
             return []
         rows = content(map(as_overwritten, lines))
-        if writer != self._heard:
+        if writer != self._last_writer:
             rows.insert(0, f"{name(writer[1] or writer[0])} writes:")
-        self._heard = writer
+        self._last_writer = writer
         return rows
 
 

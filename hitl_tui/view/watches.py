@@ -83,8 +83,8 @@ def watch_line(shown: WatchedValue, samples: Sequence[Sample], columns: tuple[in
 def watch_columns(watches: Sequence[WatchedValue]) -> tuple[int, int]:
     """Return the widths of the expressions and the values in cells."""
     names = max((cells(sanitise_line(shown.text, _NAME)) for shown in watches), default=0)
-    told = [_value(shown.value, _VALUE) for shown in watches if not shown.why]
-    values = [sum(cells(span.text) for span in line) for line in told]
+    lines = [_value(shown.value, _VALUE) for shown in watches if not shown.why]
+    values = [sum(cells(span.text) for span in line) for line in lines]
     return names, max(values, default=0)
 
 

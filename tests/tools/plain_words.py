@@ -20,7 +20,7 @@ from tests.tools.ui_strings import ui_texts
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "hitl_tui"
 LONGEST: Final = 30
-"""Words of a sentence in a guide."""
+"""Words of a sentence in a guide or a message."""
 
 GUIDES: Final = "guides"
 MESSAGES: Final = "messages"
@@ -94,6 +94,8 @@ YET_TO_REWRITE: Final = ("cli", "plain", "ui")
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "docs/spec/verify.md: long sentence": "specifies bytes; shorter sentences would repeat the same subject",
+    "hitl_tui/view/graph_svg.py: long sentence": "styles of a picture, not a sentence",
+    "hitl_tui/view/report_html.py: long sentence": "styles of a page, not a sentence",
     "hitl_tui/cli/reports.py: says nothing": "the first line of a document is the command that prints it",
     "tests/e2e/": "is rewritten together with the terminal that it drives",
 }
@@ -142,9 +144,8 @@ def guide_findings() -> Iterator[Finding]:
     for page in [*sorted(ROOT.glob("[A-Z]*.md")), *sorted((ROOT / "docs").rglob("*.md"))]:
         place = page.relative_to(ROOT).as_posix()
         for paragraph in paragraphs(page.read_text(encoding="utf-8")):
+            yield from _of_length(place, paragraph)
             for sentence in sentences(paragraph):
-                if (length := len(sentence.split())) > LONGEST:
-                    yield Finding(place, "long sentence", sentence, f"{length} words; split it")
                 for said, instead in words_in(GUIDES, sentence):
                     yield Finding(place, said, sentence, instead)
 
@@ -157,11 +158,30 @@ def code_findings() -> Iterator[Finding]:
         for text in ui_texts(path):
             for said, instead in words_in(MESSAGES, text.text):
                 yield Finding(f"{place}:{text.line}", said, text.text, instead)
+            yield from _of_length(f"{place}:{text.line}", text.text)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 yield from _of_docstring(place, node, dialect=package not in YET_TO_REWRITE)
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _of_name(f"{place}:{node.lineno}", node.name)
+            for name in names_given(node):
+                yield from _of_name(f"{place}:{getattr(node, 'lineno', 1)}", name)
+
+
+def _of_length(place: str, paragraph: str) -> Iterator[Finding]:
+    for sentence in sentences(paragraph):
+        if (length := len(sentence.split())) > LONGEST:
+            yield Finding(place, "long sentence", sentence, f"{length} words; split it")
+
+
+def names_given(node: ast.AST) -> list[str]:
+    """Return the names that a node of the code defines."""
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case (
+            ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store())
+        ):
+            return [name]
+    return []
 
 
 def test_findings() -> Iterator[Finding]:
@@ -184,7 +204,7 @@ def test_findings() -> Iterator[Finding]:
 def _of_name(place: str, name: str) -> Iterator[Finding]:
     for pattern, instead in BANNED[NAMES].items():
         if re.fullmatch(pattern, name.strip("_")):
-            yield Finding(place, name, "name of a function or class", instead)
+            yield Finding(place, name, "name in the code", instead)
 
 
 def _of_docstring(

@@ -345,8 +345,8 @@ class App:
         """Return the newest checkpoint, or the one that the config names; None if there is none."""
         snapshot = await self.snapshot(config, subgraphs=subgraphs)
         saved = saved_of(snapshot, single=self.single)
-        told = _IDS_COUNT_ANSWERS or not isinstance(self.root.checkpointer, BaseCheckpointSaver)
-        if saved is None or told or not any(task.interrupts for task in saved.tasks):
+        known = _IDS_COUNT_ANSWERS or not isinstance(self.root.checkpointer, BaseCheckpointSaver)
+        if saved is None or known or not any(task.interrupts for task in saved.tasks):
             return saved
         writes = await self._writes(snapshot.config)
         return saved._replace(tasks=tuple(as_written(task, writes) for task in saved.tasks))

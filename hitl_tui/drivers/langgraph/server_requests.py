@@ -75,8 +75,8 @@ def _readable_errors() -> Iterator[None]:
 
 def _refused(error: Any) -> ServerRefused:
     status, request = error.response.status_code, error.request
-    told = getattr(error, "message", "") or str(error)
-    said = _details(_body(error)) or str(told).partition("\n")[0]
+    message = getattr(error, "message", "") or str(error)
+    said = _details(_body(error)) or str(message).partition("\n")[0]
     what = f"the server refuses {request.method} {request.url.path} ({status})"
     hint = _HINTS.get(status) or (_ITS_LOG if status >= 500 else _OTHER_KIND)
     return ServerRefused(f"{what}: {said[:_LONGEST]}", hint, status)

@@ -64,11 +64,11 @@ def names_in(place: str, nodes: Collection[str]) -> list[str]:
     parts = place.split("+")
     if all(part in nodes for part in parts):
         return parts
-    ways: list[list[str] | None] = [[]]
+    splits: list[list[str] | None] = [[]]
     for end in range(1, len(parts) + 1):
-        last = ((ways[at], "+".join(parts[at:end])) for at in range(end))
-        ways.append(next(([*way, name] for way, name in last if way is not None and name in nodes), None))
-    return ways[-1] or parts
+        last = ((splits[at], "+".join(parts[at:end])) for at in range(end))
+        splits.append(next(([*way, name] for way, name in last if way is not None and name in nodes), None))
+    return splits[-1] or parts
 
 
 def position_of(saved: Saved) -> str:

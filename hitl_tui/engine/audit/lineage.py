@@ -42,12 +42,12 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
         cause = record.lineage
         if cause is None:
             continue
-        ways = arrivals.setdefault(record.channel, [])
+        found = arrivals.setdefault(record.channel, [])
         if cause.cleared:
             # Channels written from it before keep this part of their history.
-            ways.append(Arrival(record.channel, record.step, "", "", (), ()))
+            found.append(Arrival(record.channel, record.step, "", "", (), ()))
         else:
-            ways.append(
+            found.append(
                 Arrival(record.channel, record.step, record.node, record.path, cause.sources, cause.channels)
             )
     reached: dict[tuple[str, int, str], Arrival] = {}
@@ -63,10 +63,10 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
     return tuple(sorted(reached.values(), key=lambda way: (way.step, way.channel != channel, way.channel)))
 
 
-def _since_cleared(ways: Iterable[Arrival], before: int | None) -> list[Arrival]:
+def _since_cleared(found: Iterable[Arrival], before: int | None) -> list[Arrival]:
     """Return a channel's arrivals before a step (None: all) since it was last cleared."""
     arrivals: list[Arrival] = []
-    for way in ways:
+    for way in found:
         if before is not None and way.step >= before:
             break
         if way.node or way.sources or way.channels:

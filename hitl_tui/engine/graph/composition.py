@@ -103,11 +103,11 @@ def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) 
 def _check_private_copies(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
     """Refuse to copy a private channel of one graph into a public channel of the other."""
     inside: Mapping[str, Any] = work.graph.channels
-    ways = (
+    checks = (
         ("inputs", work.inputs, channels, "", inside, " inside"),
         ("outputs", work.outputs, inside, " inside", channels, ""),
     )
-    for option, pairs, known, here, others, there in ways:
+    for option, pairs, known, here, others, there in checks:
         for path, target in pairs:
             source = path.partition(".")[0]
             leaks = source in known and known[source].visibility == "private"

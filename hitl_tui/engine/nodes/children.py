@@ -312,13 +312,13 @@ def _failed_with_child(session: Session, child: Session, cursor: Cursor) -> tupl
 
 def describe_cancelled(child: Session) -> tuple[str, str]:
     """Describe how a child was cancelled, and how to continue without it."""
-    told = (
+    stops = (
         [entry for entry in child.store.ledger(child.thread_id) if entry.kind == "cancel"]
         if child.store
         else []
     )
-    by = f" by {told[-1].actor}" if told and told[-1].actor else ""
-    note = f": {told[-1].note}" if told and told[-1].note else ""
+    by = f" by {stops[-1].actor}" if stops and stops[-1].actor else ""
+    note = f": {stops[-1].note}" if stops and stops[-1].note else ""
     why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")
     return f"was cancelled{why}", "resuming starts another one; an edit with as_node continues without it"
 

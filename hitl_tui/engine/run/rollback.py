@@ -429,8 +429,8 @@ class RollbackLoop(RunLoop):
         last = self.failed[-1][1]
         own = self.session.thread_id
         where = ["" if thread == own else f" of {thread}" for thread, _ in self.failed]
-        told = zip(self.failed, where, strict=True)
-        what = "; ".join(f"{info.node}{inside}: {info.message}" for (_, info), inside in told)
+        failures = zip(self.failed, where, strict=True)
+        what = "; ".join(f"{info.node}{inside}: {info.message}" for (_, info), inside in failures)
         return ErrorInfo(
             last.node,
             last.attempt,

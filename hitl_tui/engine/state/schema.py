@@ -429,8 +429,8 @@ def _of_another_type(way: Any, error: Any) -> bool:
 
 def _nearest(error: Any) -> Any:
     """Return the error of the only alternative for the value's type, at any depth."""
-    ways = [way for way in _alternatives(error) if not _of_another_type(way, error)]
-    return _nearest(ways[0]) if len(ways) == 1 else error
+    candidates = [way for way in _alternatives(error) if not _of_another_type(way, error)]
+    return _nearest(candidates[0]) if len(candidates) == 1 else error
 
 
 def _message(error: Any, private: bool) -> str:

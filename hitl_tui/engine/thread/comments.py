@@ -65,11 +65,11 @@ def comment_words(words: str, comments: Sequence[Comment]) -> str:
     <BLANKLINE>
     1. On “a jar”: keep one image
     """
-    told = [
+    lines = [
         f"{number}. On “{comment.quote.strip()}”: {comment.text.strip()}"
         for number, comment in enumerate(comments, 1)
     ]
-    return "\n\n".join(part for part in (words.strip(), "\n".join(told)) if part)
+    return "\n\n".join(part for part in (words.strip(), "\n".join(lines)) if part)
 
 
 def as_facts(comments: Sequence[Comment]) -> dict[str, Any]:

@@ -343,8 +343,8 @@ class LoggedThread:
         kind, _, node = self.cursor.position.partition(":")
         if kind != "route":
             return self.cursor.next_node
-        ways = [edge for edge in self.declared.edges if edge.source == node]
-        return next((edge.target for edge in ways if not edge.label), None)
+        edges = [edge for edge in self.declared.edges if edge.source == node]
+        return next((edge.target for edge in edges if not edge.label), None)
 
 
 def defaults_of(graph: GraphInfo) -> dict[str, Any]:

@@ -53,15 +53,15 @@ def graph_of_info(info: GraphInfo, digest: str) -> RecordedGraph:
     Args:
         digest: the digest by which the log names it, "" if it names none.
     """
-    ways = [edge for edge in info.edges if edge.source != START]
-    fixed = {edge.source: edge.target for edge in ways if not edge.label}
+    edges = [edge for edge in info.edges if edge.source != START]
+    fixed = {edge.source: edge.target for edge in edges if not edge.label}
     return RecordedGraph(
         name=info.name,
         channels={channel.name: _channel(channel) for channel in info.channels},
         nodes={node.name: _node(node) for node in info.nodes},
         edges=fixed,
         routes={
-            name: _route(ways, name) for name in dict.fromkeys(edge.source for edge in ways if edge.label)
+            name: _route(edges, name) for name in dict.fromkeys(edge.source for edge in edges if edge.label)
         },
         entry=next((edge.target for edge in info.edges if edge.source == START), ""),
         before={},
@@ -105,8 +105,8 @@ def _names(declared: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if declared == ("*",) else declared
 
 
-def _route(ways: Iterable[EdgeInfo], node: str) -> Route:
-    return Route(_no_function, {edge.label: edge.target for edge in ways if edge.source == node})
+def _route(edges: Iterable[EdgeInfo], node: str) -> Route:
+    return Route(_no_function, {edge.label: edge.target for edge in edges if edge.source == node})
 
 
 def _no_function(*_given: Any) -> NoReturn:

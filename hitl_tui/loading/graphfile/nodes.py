@@ -207,8 +207,8 @@ def _agent_node(
         )
     prompt = build_prompt(context, (*path, "prompt"), table.prompt, reads, of_map=isinstance(table, MapTable))
     turns = _history(context, name)
-    told = writes if writes is None else tuple(channel for channel in writes if channel != turns)
-    read = _reader(context, table, path, told)
+    written = writes if writes is None else tuple(channel for channel in writes if channel != turns)
+    read = _reader(context, table, path, written)
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
         # A new chat: an agent sees only what the node reads, not its earlier turns.

@@ -105,9 +105,9 @@ def _server_checks(server: Server, db: Connection) -> Iterator[Check]:
             hint="switch TLS on at the server, and add sslmode=verify-full to the URL",
         )  # fmt: skip
     asked = time.time()
-    told = _row(db, f"SELECT {NOW}")[0] / 1e6
-    apart = max(asked - told, told - time.time(), 0.0)
-    ahead = "ahead of" if asked > told else "behind"
+    server_time = _row(db, f"SELECT {NOW}")[0] / 1e6
+    apart = max(asked - server_time, server_time - time.time(), 0.0)
+    ahead = "ahead of" if asked > server_time else "behind"
     words = f"this machine is {apart:,.0f} s {ahead} the server"
     far = apart > _CLOCK_SECONDS
     hint = "set both by NTP: threads go by the server's clock, logs and models' calls by this machine's"

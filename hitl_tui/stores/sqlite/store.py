@@ -387,9 +387,9 @@ class SQLiteCheckpointer(StoreFile, TableStore):
         return super().pause_request(thread_id)
 
     def _faults_of_store(self) -> Iterator[Fault]:
-        for (told,) in self._rows(f"PRAGMA integrity_check({_MOST_FINDINGS})"):
-            if told != "ok":
-                yield Fault("file", None, "ok", told)
+        for (finding,) in self._rows(f"PRAGMA integrity_check({_MOST_FINDINGS})"):
+            if finding != "ok":
+                yield Fault("file", None, "ok", finding)
         given = self._rows("SELECT seq FROM sqlite_sequence WHERE name = 'thread'")
         yield from faults.of_store(self._rows, given[0][0] if given else 0)
 

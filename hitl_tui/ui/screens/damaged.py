@@ -97,10 +97,10 @@ class DamagedScreen(CheckScreen):
         error = self._error
         key = keymap_of(self.app).shown("check.threads")
         rest = "`hitl-tui log` and `export` read what is left"
-        ways = f"nothing was changed; {key} opens another thread; {rest}"
+        rest = f"nothing was changed; {key} opens another thread; {rest}"
         rows: list[Line] = []
-        told: tuple[tuple[str, Role], ...] = (error.message, "error"), (error.hint, "plain"), (ways, "dim")
-        for text, role in told:
+        texts: tuple[tuple[str, Role], ...] = (error.message, "error"), (error.hint, "plain"), (rest, "dim")
+        for text, role in texts:
             rows += wrapped(sanitise_line(text, _MOST), width, role)
         view.show(rows)
         view.styles.height = min(len(rows) + 2, max(3, self.size.height // 3))

@@ -160,10 +160,10 @@ class HelpScreen(OverlayScreen):
             if matches(self._keymap.all_shown(action.id), action.label, action.help, action.group)
         ]
         room = max((_FEWEST_KEYS, *(len(self._keys_of(action)) for action in shown)))
-        told = [(name, words) for name, words in (*_WORDS, *_SIGNS) if matches(name, words)]
+        defined = [(name, words) for name, words in (*_WORDS, *_SIGNS) if matches(name, words)]
         return [
             *(line for action in shown for line in self._rows(action, room)),
-            *(line for name, words in told for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)),
+            *(line for name, words in defined for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)),
         ]
 
     def _lines(self) -> list[Line]:

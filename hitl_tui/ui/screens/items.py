@@ -84,8 +84,8 @@ class ItemsScreen(OverlayScreen):
             view.show([(Span(sanitise_line(str(error), _LONGEST), "error"),)])
             return
         now, self._at = self._now(), 0
-        told = count(len(self._items), "item")
-        view.set_titles("Items", f"the first {told}" if len(self._items) == MOST else told)
+        number = count(len(self._items), "item")
+        view.set_titles("Items", f"the first {number}" if len(self._items) == MOST else number)
         none = "no item matches" if query else "the store is empty"
         lines = item_lines(self._items, lambda item: ago(item.updated_at, now))
         view.show(lines or [(Span(none, "dim"),)], home=True)

@@ -89,8 +89,8 @@ class StartScreen(OverlayScreen):
             origin = sanitise_line(graph.origin, _LONGEST)
             options = graph.source.get("options")
             given = options.items() if isinstance(options, Mapping) else ()
-            told = [f"{sanitise_line(str(key), _OPTION)}={inline(value, _OPTION)}" for key, value in given]
-            where = "  ".join(["", *told, *([spec] if spec != name else [])])
+            inputs = [f"{sanitise_line(str(key), _OPTION)}={inline(value, _OPTION)}" for key, value in given]
+            where = "  ".join(["", *inputs, *([spec] if spec != name else [])])
             gap = " " * (width - cells(shown) + 2)
             lines.append((Span(shown + gap, "name"), Span(origin), Span(where, "dim")))
         return lines

@@ -216,9 +216,9 @@ class StoreScreen(OverlayScreen):
         """Who deleted which threads, when and why."""
 
         async def lines() -> Sequence[Line]:
-            told = deleted_lines(await self._hub.deleted(MOST_DELETED), self._now())
+            lines = deleted_lines(await self._hub.deleted(MOST_DELETED), self._now())
             width = max(page.query_one("#help", LineView).scrollable_content_region.width, _MOST)
-            return [row for line in told for row in wrapped(line, width)]
+            return [row for line in lines for row in wrapped(line, width)]
 
         page = PageScreen("What was deleted", lines, ())
         self.app.push_screen(page)

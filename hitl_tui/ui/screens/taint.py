@@ -30,8 +30,8 @@ def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
         wanted = [taint for taint in tainted if taint.channel == channel] or list(tainted)
         rows: list[Line] = []
         for taint in wanted:
-            ways = lineage_lines(await driver.lineage(taint.channel, step))
-            rows += [taint_line(taint), *((trusted("  "), *way) for way in ways), ()]
+            paths = lineage_lines(await driver.lineage(taint.channel, step))
+            rows += [taint_line(taint), *((trusted("  "), *path) for path in paths), ()]
         return rows or [(Span("no channel holds untrusted data", "dim"),)]
 
     title = f"Untrusted data at step {session.step_view.step}"

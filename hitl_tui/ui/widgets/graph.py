@@ -181,13 +181,13 @@ class GraphPane(LineView):
         if not names:  # of a thread that is shown from its log
             rows = [(Span("its nodes are unknown", "dim"),)]
         facts = self._facts(graph)
-        told = _side_by_side(rows, facts) if beside else [*rows, (), *facts]
-        free = size.height - len(told) - _AROUND_STEPS + 1
+        shown = _side_by_side(rows, facts) if beside else [*rows, (), *facts]
+        free = size.height - len(shown) - _AROUND_STEPS + 1
         if self._steps and free > 0:
-            told += [(), (Span("steps", "dim"),), *self._steps[:free]]
+            shown += [(), (Span("steps", "dim"),), *self._steps[:free]]
         if self._steps and self.is_alone:
-            told += _about(graph, size.width, size.height - len(told))
-        self.show(told)
+            shown += _about(graph, size.width, size.height - len(shown))
+        self.show(shown)
         if self._chosen:
             self._point()
             return

@@ -169,12 +169,12 @@ class SearchPane(Vertical):
             if self._goes:
                 self._go(0)
 
-    def _show(self, nothing: str, told: str = "") -> None:
+    def _show(self, nothing: str, looked: str = "") -> None:
         places = self.query_one("#places", LineView)
         row = places.cursor_row
         places.show(self._rows or [(Span(nothing, "dim"),)], home=not row)
         places.cursor_row = row
-        places.set_titles("Places", told)
+        places.set_titles("Places", looked)
 
     @property
     def _rows(self) -> list[Line]:

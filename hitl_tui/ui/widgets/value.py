@@ -208,8 +208,8 @@ class ValuePane(TextView):
         if comments:
             from hitl_tui.view.comments import comment_lines
 
-            told = (*comment_lines(self._comments), (Span(self._destination, "dim"),))
-            self._foot += [(), *(row for line in told for row in wrap_rich(line, width))]
+            below = (*comment_lines(self._comments), (Span(self._destination, "dim"),))
+            self._foot += [(), *(row for line in below for row in wrap_rich(line, width))]
         if self._below:
             self._foot += self._below
         marked = self.app.no_color
