@@ -276,7 +276,7 @@ async def decide(
 
 
 async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None) -> list[QueueRow]:
-    """The rows of what waits in the threads that were named, or that passes the filter, most urgent first.
+    """Return the waiting requests of the named threads, or those that match the filter, most urgent first.
 
     Raises:
         UsageError: neither was named, the filter can't be read, or nothing waits in a thread.

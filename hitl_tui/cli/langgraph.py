@@ -474,7 +474,7 @@ def _print_progress(done: int, total: int) -> None:
 
 
 def _print_unreadable(opened: OpenedGraph) -> None:
-    """Name the threads that a server could not tell the state of when they were looked through."""
+    """Print the threads whose state a server could not report."""
     for thread, why in getattr(opened.source.checkpointer, "unreadable", {}).items():
         say(f"hitl-tui: the server can't tell the state of thread {thread}: {why}", err=True)
 

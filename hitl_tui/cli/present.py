@@ -144,7 +144,7 @@ class _Stage:
         return runner
 
     def play(self, record_screen: Path | None) -> int:
-        """Give the show until the speaker leaves."""
+        """Run the presentation until the speaker leaves; returns the exit code."""
         from hitl_tui.agents.cassettes import cassette
         from hitl_tui.cli.screen import show
 

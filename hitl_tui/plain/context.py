@@ -177,7 +177,7 @@ class Context:
         self._report_problem(kept)
 
     def keep_breakpoints(self, breakpoints: tuple[Breakpoint, ...]) -> None:
-        """Have these from now on."""
+        """Set the breakpoints and save them for the next session."""
         self.breakpoints = breakpoints
         kept = self._kept
         kept.save(breakpoints)

@@ -94,7 +94,7 @@ def find(context: Context, typed: str) -> None:
     the first place; without a word the next one.
 
     Raises:
-        UsageError: nothing was looked for yet.
+        UsageError: nothing was searched for yet.
         ExpressionInvalid: the condition can't be read.
     """
     if not typed:
@@ -109,7 +109,7 @@ def walk(context: Context, by: int) -> None:
     """Show the next place of what was looked for, or the one before.
 
     Raises:
-        UsageError: nothing was looked for yet, or it stands nowhere.
+        UsageError: nothing was searched for yet, or it was not found.
     """
     places = context.places
     if not places.lines:

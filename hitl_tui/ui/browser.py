@@ -84,7 +84,7 @@ class PageDriver(HookedWebDriver):
         listen(self._on_stop_signal)
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """What is no key; a wish to quit is heard as the end of the page."""
+        """Handle packets other than keys; `quit` counts as closing the page."""
         if packet_type == "quit":
             self._page_gone()
         else:

@@ -12,9 +12,14 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "keys.md"
 HEAD = """\
 # Keys
 
-Every action of the screen with its keys and its id. `[keys]` in `config.toml` gives it others
-([configuration](configuration.md#change-keys)); `hitl-tui keys` lists those in use. This page is
-written by `python -m tests.tools.key_page`.
+This page lists every action of the full-screen app with its keys and its id. To list the keys in use:
+
+```bash
+hitl-tui keys
+```
+
+`[keys]` in `config.toml` [changes them](configuration.md#change-keys). This page is written by
+`python -m tests.tools.key_page`.
 """
 PLACES = {
     "Run": "Running",

@@ -1,4 +1,4 @@
-"""Jobs of workers (docs/team.md, "Workers").
+"""Jobs of workers (docs/team.md, "Run threads on workers").
 
 A job is "run a thread until it stops".  Once a thread is handed to the workers, each commit after which it
 can continue queues a job for it.

@@ -1,4 +1,4 @@
-"""A worker: takes threads that can continue and runs each to its next stop (docs/team.md, "Workers")."""
+"""A worker: runs threads that can continue, each to a stop (docs/team.md, "Run threads on workers")."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ class DeletionScreen(OverlayScreen):
         yield KeysBar()
 
     def on_mount(self) -> None:
-        """Look what would go."""
+        """Start to find what would be deleted."""
         self._look()
 
     def on_unmount(self) -> None:
-        """Nothing more goes behind the batch at hand."""
+        """Stop after the current batch."""
         self._stop = True
 
     @property

@@ -63,7 +63,7 @@ class ItemsScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Look what there is."""
+        """Load the items."""
         for view in self.query(LineView):
             view.can_focus = False
         self.query_one("#items", LineView).heeds_keys = True

@@ -35,7 +35,7 @@ class Host(Protocol):
         """The app it is part of."""
 
     def command(self, work: Work, group: str = "command") -> None:
-        """Send a command to the driver; what goes wrong is shown, never raised."""
+        """Send a command to the driver; errors are shown and not raised."""
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note."""

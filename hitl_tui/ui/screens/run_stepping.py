@@ -230,7 +230,7 @@ class Stepping:
         self._report_problem(kept)
 
     def keep_breakpoints(self, session: ViewSession, breakpoints: tuple[Breakpoint, ...]) -> None:
-        """Have these from now on, and the next time."""
+        """Set the breakpoints of a thread and save them for the next session."""
         session.breakpoints = breakpoints
         kept = _kept(session)
         kept.save(breakpoints)

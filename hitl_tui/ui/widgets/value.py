@@ -393,11 +393,11 @@ class ValuePane(TextView):
         self._move_by(-1, super().action_scroll_up)
 
     def action_scroll_down(self) -> None:
-        """A row down."""
+        """Move the cursor down by one row."""
         self._move_by(1, super().action_scroll_down)
 
     def action_page_up(self) -> None:
-        """As many rows up as there are on screen."""
+        """Move the cursor up by one page."""
         self._move_by(1 - self.size.height, super().action_page_up)
 
     def action_page_down(self) -> None:
