@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import complete_thread, dry_run_option, note_option, thread_argument
+from hitl_tui.cli.options import dry_run_option, note_option, thread_argument
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, StaleWriter
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
-
-
-agent_option = click.option(
-    "--agent",
-    "agents",
-    metavar="AGENT.SETTING=VALUE",
-    multiple=True,
-    help="Another model, instructions or temperature for an agent, as worker.model=ollama/llama3.2.",
-)
 
 
 as_node_option = click.option("--as-node", metavar="NODE", help="Continue as if this node had written it.")
@@ -71,60 +62,6 @@ async def update_state(
 
 
 @click.command()
-@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
-@click.argument("new")
-@click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
-@agent_option
-@as_node_option
-@dry_run_option
-@note_option
-@on_thread(acts=True, builds=True)
-async def fork(
-    opened: OpenThread,
-    *,
-    place: str,
-    new: str,
-    values: tuple[str, ...],
-    agents: tuple[str, ...],
-    as_node: str | None,
-    dry_run: bool,
-    note: str | None,
-) -> ExitCode:
-    """Fork: start a new thread from a step of another one.
-
-    The new thread shares the log up to that step (the newest one without @STEP). Values are set as its
-    first change. The other thread does not change. --agent gives an agent another model. You see which
-    nodes would run again, which of them have side effects, and what they used last time.
-    """
-    from hitl_tui.cli.headless import print_repeats
-    from hitl_tui.cli.inputs import open_place
-    from hitl_tui.cli.reports import ForkDocument
-    from hitl_tui.engine.commands import Fork
-    from hitl_tui.view.answers import read_settings
-    from hitl_tui.view.edits import check_edit
-    from hitl_tui.view.inputs import Inputs
-
-    given = Inputs(values, option="")
-    settings = read_settings(agents)
-    driver, step = await open_place(opened, place)
-    changes = given.for_channels((await driver.snapshot()).graph)
-    withdrawn = await check_edit(driver, changes, step, as_node)
-    command = Fork(step, new, changes or None, settings, opened.settings.reviewer, note, as_node)
-    if dry_run or not opened.as_json:
-        await print_repeats(driver, command, as_json=opened.as_json)
-    if not dry_run:
-        await driver.execute(command)
-    say(*withdrawn, err=True)
-    if dry_run:
-        return ExitCode.DONE
-    if opened.as_json:
-        emit(ForkDocument(thread=new, parent=driver.thread_id, step=step))
-    else:
-        say(f"forked {driver.thread_id!r} at step {step} as {new!r}")
-    return ExitCode.DONE
-
-
-@click.command()
 @thread_argument
 @click.argument("new", required=False)
 @dry_run_option
@@ -141,9 +78,9 @@ async def rerun(
     person, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
     """
     from hitl_tui.cli.headless import print_repeats, run_on
-    from hitl_tui.cli.reports import ForkDocument
     from hitl_tui.engine.commands import Rerun
     from hitl_tui.view.family import free_name
+    from hitl_tui.view.shapes import ForkDocument
 
     driver = await opened.thread(thread)
     family = await driver.family()

@@ -197,9 +197,9 @@ def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> 
 
 async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
     """Print what a command would run again; text goes to stderr, because it is not a result."""
-    from hitl_tui.cli.reports import RepeatsDocument
     from hitl_tui.engine.commands import Rerun
     from hitl_tui.view.repeats import fork_lines, standing_words
+    from hitl_tui.view.shapes import RepeatsDocument
 
     preview = await driver.preview(command)
     repeats = preview.repeats

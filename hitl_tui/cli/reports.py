@@ -19,7 +19,6 @@ from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, Inp
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.jobs import OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import HandedOn
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import OnTaint, Taint
@@ -323,27 +322,6 @@ class GraphsDocument(Document, frozen=True):
     """`graphs`."""
 
     graphs: Annotated[tuple[GraphRow, ...], about("Graphs of the newest threads first, then samples.")]
-
-
-class RepeatsDocument(Document, frozen=True):
-    """`fork`, `rerun` and `resume` with `--dry-run`."""
-
-    thread: Annotated[str, about("The thread.")]
-    repeats: Annotated[Repeats | None, about("What would run again; null for nothing.")]
-    moves: Annotated[
-        str | None,
-        about(
-            "The LangGraph thread whose next turn in another program continues from the fork; null for none."
-        ),
-    ] = None
-
-
-class ForkDocument(Document, frozen=True):
-    """`fork`, and `rerun` before it runs the fork."""
-
-    thread: Annotated[str, about("The new thread.")]
-    parent: Annotated[str, about("The thread it was forked from.")]
-    step: Annotated[int, about("The step it was forked at.")]
 
 
 class ExportDocument(Document, frozen=True):

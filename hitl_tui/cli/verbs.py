@@ -18,6 +18,7 @@ from hitl_tui.verbs.conversation import (
     Ask,
     At,
     Choice,
+    Consequences,
     Do,
     Field,
     Follow,
@@ -59,7 +60,7 @@ class _Stopped(Exception):
 def command_of(entry: VerbEntry) -> click.Command:
     """Return the subcommand of a verb."""
     verb = entry.load()
-    work = on_thread(acts=True, builds=verb.command.takes_graph)(_work(verb))
+    work = on_thread(acts=True, builds=verb.builds or verb.command.takes_graph)(_work(verb))
     for decorate in reversed(_parameters(verb)):
         work = decorate(work)
     return click.command(entry.name, help=entry.text)(work)
@@ -165,7 +166,8 @@ class _Player:
         self._shown: Driver = at.driver
         self._made_step: int | None = None
         self._done = True
-        self._was_shown = False
+        self._code: ExitCode | None = None
+        self._broken = ExitCode.DONE
 
     async def play(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
@@ -181,15 +183,20 @@ class _Player:
         """Say how the thread is now, unless the conversation has said what came of it."""
         from hitl_tui.cli.headless import report
 
-        if self._was_shown:
-            return ExitCode.DONE
-        as_json = self._opened.as_json
-        return await report(self._shown, as_json=as_json, done=self._done, made_step=self._made_step)
+        if self._code is not None:
+            return self._code
+        return await report(
+            self._shown,
+            as_json=self._opened.as_json,
+            done=self._done,
+            made_step=self._made_step,
+            broken=self._broken,
+        )
 
     async def _reply(self, step: TalkStep) -> Any:
         match step:
             case Ask():
-                return self._answer(step)
+                return await self._answer(step)
             case Do(command, driver):
                 result = await (driver or self._at.driver).execute(command)
                 if isinstance(result, int):
@@ -200,17 +207,18 @@ class _Player:
             case Open(thread_id):
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
-            case Show(text, document=document):
-                self._print_text([text], document)
+            case Show():
+                say(*step.more, err=True)
+                self._print([step.text], step.document, step.code)
             case ShowValue(value=value, document=document):
-                self._print_text(value_lines(value, "text"), document)
+                self._print(value_lines(value, "text"), document)
         return None
 
-    def _answer(self, ask: Ask) -> Reply:
+    async def _answer(self, ask: Ask) -> Reply:
         if ask.refused is not None:
             raise ask.refused
-        if self._given.dry_run or ask.confirm or ask.document is not None:
-            self._show(ask)
+        if self._given.dry_run or ask.confirm or ask.document is not None or ask.find_out is not None:
+            await self._show(ask)
         if self._given.dry_run:
             raise _Stopped(ExitCode.DONE)
         choice = _chosen(ask, self._given.choice)
@@ -221,24 +229,33 @@ class _Player:
             choice.name, {field.name: self._given.fields.get(field.name, "") for field in ask.fields}
         )
 
-    def _show(self, ask: Ask) -> None:
+    async def _show(self, ask: Ask) -> None:
+        dry_run = self._given.dry_run
+        if self._opened.as_json and not dry_run:
+            return
+        found = await ask.find_out() if ask.find_out is not None else Consequences((), ask.document)
         if not self._opened.as_json:
-            say(*ask.text, err=not self._given.dry_run)
-        elif self._given.dry_run and ask.document is not None:
-            emit(ask.document)
+            say(*ask.text, *found.text, err=not dry_run)
+        elif found.document is not None:
+            emit(found.document)
 
     async def _follow(self, command: Command[None], driver: Driver) -> None:
         from hitl_tui.cli.headless import print_run
 
-        await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
-        self._shown, self._done = driver, False
+        self._shown, self._done, self._code = driver, False, None
+        before = (await driver.snapshot()).notice
+        self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
+        if (notice := (await driver.snapshot()).notice) not in ("", before):
+            say(f"hitl-tui: {notice}", err=True)
 
-    def _print_text(self, lines: Sequence[str], document: Document | None) -> None:
-        self._was_shown = document is not None or not self._opened.as_json
-        if self._opened.as_json:
-            emit(*([document] if document is not None else []))
-        else:
+    def _print(self, lines: Sequence[str], document: Document | None, code: ExitCode = ExitCode.DONE) -> None:
+        if not self._opened.as_json:
             say(*lines)
+        elif document is not None:
+            emit(document)
+        else:
+            return
+        self._code = code
 
 
 def _chosen(ask: Ask, name: str) -> Choice:

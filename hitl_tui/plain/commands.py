@@ -14,7 +14,7 @@ from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
 from hitl_tui.plain.copying import take_along
-from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.editing import edit, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.lists import list_items, list_threads, list_workers, new_thread
@@ -89,7 +89,6 @@ _OTHERS: Final = (
         "d", "answer", decide_and_go_on, (("", "answer the request"), ("2", "answer the second of several"))
     ),
     PlainCommand("e", "update-state", edit, (("CHANNEL", "edit a channel"),)),
-    PlainCommand("f", "fork", _without_words(fork), (("", "make a new thread from a step"),)),
     PlainCommand(
         "R", "rerun", _without_words(run_again), (("", "run again in a fork, from where the code changed"),)
     ),

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Run
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
-from hitl_tui.plain.running import follow, look, say_standing
+from hitl_tui.plain.running import armed, follow, look, say_standing
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs import VerbEntry
 from hitl_tui.verbs.conversation import (
@@ -127,15 +128,16 @@ class _Player:
                 return result
             case Follow(command, driver):
                 self._turn_to(driver)
-                self.done = True
-                if context.in_turn(command):
+                self.done = self.has_shown = True
+                self.opened = False
+                if context.in_turn(Run(armed(context)) if isinstance(command, Run) else command):
                     follow(context)
             case Open(thread_id):
                 context.open(context.run(context.hub.open(thread_id)))
                 self.opened = True
                 return context.driver
-            case Show(text):
-                context.console.say(sentence(text))
+            case Show(text, more=more):
+                context.console.say(sentence(text), *content(more))
                 self.has_shown = True
             case ShowValue(channel, value=value):
                 context.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
@@ -152,7 +154,13 @@ class _Player:
             say(*refusal(ask.refused))
         if (ask.text, ask.beside) != self.said:
             self.said = ask.text, ask.beside
-            say(sentence(ask.title), *content(ask.text), *content(ask.beside, _ROWS))
+            more = self.context.run(ask.find_out()).text if ask.find_out is not None else ()
+            say(
+                sentence(ask.title),
+                *content(ask.text),
+                *content(ask.beside, _ROWS),
+                *content(more),
+            )
         choice = self._choose(ask)
         if choice is None:
             return None
@@ -213,7 +221,7 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
         raise UsageError(f"{words!r} can't be read: {error}", "close the quotation mark") from None
     fields = {field.name: field for field in (*verb.arguments, *verb.options)}
     flags = {choice.name: choice for choice in verb.choices if choice.flag}
-    free = [field.name for field in verb.arguments]
+    free = list(verb.arguments)
     typed, chosen = dict[str, str](), ""
     for part in parts:
         label, equals, value = part.removeprefix("--").partition("=")
@@ -224,8 +232,10 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
             chosen = label
         elif part.startswith("@") and part[1:].isdigit() and verb.at_step:
             typed["step"] = part[1:]
+        elif free and free[0].many:
+            typed[free[0].name] = shlex.join([*shlex.split(typed.get(free[0].name, "")), part])
         elif free:
-            typed[free.pop(0)] = part
+            typed[free.pop(0).name] = part
         else:
             known = [f"{field}=" for field in fields] + [*flags]
             hint = did_you_mean(part, known) or f"it takes {', '.join(known) or 'nothing'}"

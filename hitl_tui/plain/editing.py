@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hitl_tui.engine.commands import Fork, UpdateState
+from hitl_tui.engine.commands import UpdateState
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
-from hitl_tui.plain.running import look
 from hitl_tui.view.answers import find_channel
 from hitl_tui.view.edits import as_node_lines, withdrawn_lines
-from hitl_tui.view.family import free_name
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.lines import content, name, spans
-from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
 
@@ -53,27 +50,6 @@ def edit(context: Context, typed: str) -> None:
         give_back(context, error, head, ("text was", text), ("note was", note))
         return
     context.console.say(f"Stored as step {step}.")
-
-
-def fork(context: Context) -> None:
-    """Make a new thread from a step, and turn to it."""
-    snapshot = ready_to(context, Fork)
-    head = snapshot.progress.head
-    typed = context.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
-    if not (typed.isascii() and typed.isdigit()):
-        raise UsageError(f"{typed!r} is not a step", f"steps are 0 to {head}")
-    family = context.run(context.driver.family())
-    any_name = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
-    preview = context.run(context.driver.preview(Fork(int(typed), any_name)))
-    context.console.say(*fork_lines(preview))
-    new = context.console.ask("Name of the new thread; empty to cancel:")
-    if not new:
-        context.console.say("Nothing was forked.")
-        return
-    context.run(context.driver.execute(Fork(int(typed), new, actor=context.actor)))
-    context.open(context.run(context.hub.open(new)))
-    context.console.say(f"Forked at step {typed} as {name(new)}; it is open now.")
-    look(context)
 
 
 def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str | None:

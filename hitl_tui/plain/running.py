@@ -130,7 +130,7 @@ def step(context: Context, typed: str) -> None:
         if not owners:
             raise UsageError("this is not a subgraph thread", "s steps")
         open_thread(context, owners[-1].thread_id)
-    _go(context, Step(typed == "into", _points(context)))
+    _go(context, Step(typed == "into", armed(context)))
     inside = context.snapshot().unfinished
     if typed == "into" and inside is not None and inside.child:
         open_thread(context, inside.child)
@@ -138,14 +138,14 @@ def step(context: Context, typed: str) -> None:
 
 def run_on(context: Context, typed: str) -> None:
     """Run on and on, or up to a node."""
-    points = _points(context)
+    points = armed(context)
     if typed:
         points = (*points, read_breakpoint(typed, context.snapshot().graph))
     _go(context, Run(points))
 
 
-def _points(context: Context) -> tuple[Breakpoint, ...]:
-    """The breakpoints that the graph can have as it is now."""
+def armed(context: Context) -> tuple[Breakpoint, ...]:
+    """Return the breakpoints that the graph can have as it is now."""
     graph = context.snapshot().graph
     return tuple(point for point in context.breakpoints if fits(point, graph))
 
@@ -189,7 +189,7 @@ def _continue(context: Context) -> None:
     snapshot = context.snapshot()
     stays = context.stepping or snapshot.handed or context.driver.refusal(Run)
     if snapshot.progress.status == "waiting" and not stays:
-        _go(context, Run(_points(context)))
+        _go(context, Run(armed(context)))
     else:
         say_standing(context, snapshot)
 
@@ -264,7 +264,7 @@ def run_again(context: Context) -> None:
         context.run(context.driver.execute(Rerun(new, context.actor)))
         context.open(context.run(context.hub.open(new)))
         context.console.say(f"Forked at step {repeats.step} as {name(new)}; it is open now.")
-        _go(context, Run(_points(context)))
+        _go(context, Run(armed(context)))
     elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
         _reload(context)
 

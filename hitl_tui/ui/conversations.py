@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from hitl_tui.errors import HitlError
@@ -12,6 +13,7 @@ from hitl_tui.ui.screens.modal import Host
 from hitl_tui.verbs.conversation import (
     Ask,
     At,
+    Consequences,
     Do,
     Field,
     Follow,
@@ -28,6 +30,7 @@ from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 
 _MORE: Final = Option("more fields", "+", "more fields")
+_ENTER: Final = "Enter moves through the fields, then takes the first answer; tab moves to the answers."
 
 
 async def play(
@@ -82,15 +85,16 @@ class _Player:
             case Open(thread_id):
                 await screen.open_thread(thread_id)
                 return await self._session.hub.open(thread_id)
-            case Show(text, title, visible=visible):
-                if not visible:
-                    screen.show_message(text, title)
+            case Show(text, title, hint=hint, more=more, visible=visible):
+                keys = [f"{screen.key_hints[hint[0]]} {hint[1]}"] if hint is not None else []
+                if more or not visible:
+                    screen.show_message("; ".join([text, *more, *keys]), title)
             case ShowValue(channel, shown_at, value):
                 screen.show_value(channel, shown_at, value)
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:
-        fields = [field for field in ask.fields if not field.rare]
+        fields = [field for field in ask.fields if not field.rare or field.value]
         answer = await self._answer(ask, fields, more=len(fields) < len(ask.fields))
         if answer is not None and answer.id == _MORE.id:
             fields = list(ask.fields)
@@ -116,8 +120,15 @@ class _Player:
             )
             for field in fields
         ]
-        text = [*ask.text, *_refused(ask.refused)]
-        return await self._screen.app.push_screen_wait(Dialog(ask.title, text, options, shown))
+        several = [_ENTER] if fields and len(ask.choices) > 1 and not final else []
+        dialog = Dialog(ask.title, [*ask.text, *_refused(ask.refused), *several], options, shown)
+        if ask.find_out is not None:
+            self._screen.command(partial(_find_out, ask.find_out, dialog), group="repeats")
+        return await self._screen.app.push_screen_wait(dialog)
+
+
+async def _find_out(find_out: Callable[[], Coroutine[Any, Any, Consequences]], dialog: Dialog) -> None:
+    dialog.say_more((await find_out()).text)
 
 
 def _refused(error: HitlError | None) -> list[str]:

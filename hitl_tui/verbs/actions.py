@@ -19,6 +19,7 @@ from hitl_tui.verbs import verbs
 from hitl_tui.view.actions import (
     Action,
     Situation,
+    can_fork,
     has_steps,
     not_newest,
     running_now,
@@ -103,11 +104,6 @@ def _can_decide(now: Situation) -> str:
     return not_newest(now) if now.past else ""
 
 
-@when_open
-def _can_fork(now: Situation) -> str:
-    return now.refusal(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
-
-
 def _found(now: Situation) -> str:
     return "" if now.found else f"no search yet; press {now.key_hint('look.find')}"
 
@@ -188,9 +184,8 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
     Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
            _can_edit, 4),
-    Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
     Action("change.agent", "T", "Try", "Give an agent another model or instructions, here or in a fork",
-           "Change", _can_fork),
+           "Change", can_fork),
     Action("change.allowed", "+", "Allowed", "Calls that need no approval in this thread; revoke one",
            "Change", thread_open),
     Action("change.rollback", "U", "Roll back", "Undo the side effects of the nodes, last one first",

@@ -11,13 +11,14 @@ See docs/architecture.md, "Know how a verb is played".
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import shlex
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
 
@@ -75,6 +76,19 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Consequences:
+    """What would come of what is asked.
+
+    Args:
+        text: sentences, sanitised by the host.
+        document: the same for a program, printed by `--dry-run --json`.
+    """
+
+    text: tuple[str, ...]
+    document: Document | None = None
+
+
+@dataclass(frozen=True)
 class Ask:
     """A question; the reply is a `Reply`, or None if it is left without an answer.
 
@@ -84,6 +98,8 @@ class Ask:
         refused: why the last reply was not accepted.
         confirm: a subcommand shows the text and asks for a yes, or takes `--yes`.
         document: the same as `text` for a program, printed by `--dry-run --json`.
+        find_out: finds out what would come of it, which may take a while: a dialog opens without that and
+            adds it when it is there; the other hosts wait for it.
     """
 
     title: str
@@ -94,6 +110,7 @@ class Ask:
     confirm: bool = False
     document: Document | None = None
     beside: tuple[str, ...] = ()
+    find_out: Callable[[], Coroutine[Any, Any, Consequences]] | None = None
 
     def missing(self, typed: Mapping[str, str]) -> UsageError | None:
         """Return what is wrong with a reply that leaves a required field empty."""
@@ -112,6 +129,19 @@ class Reply:
         """Return a field's text without blanks around it; None if it is empty."""
         return self.fields.get(name, "").strip() or None
 
+    def words(self, name: str) -> list[str]:
+        """Return the words of a field that takes many, split as a shell does.
+
+        Raises:
+            UsageError: a quotation mark is not closed.
+        """
+        try:
+            return shlex.split(self.fields.get(name, ""))
+        except ValueError as error:
+            raise UsageError(
+                f"{self.fields[name]!r} can't be read: {error}", "close the quotation mark"
+            ) from None
+
 
 @dataclass(frozen=True)
 class Do:
@@ -128,6 +158,8 @@ class Do:
 @dataclass(frozen=True)
 class Follow:
     """A command that starts a run; the host shows the run until it ends. The reply is None.
+
+    To a `Run` the host adds the breakpoints that are set there.
 
     Args:
         driver: as in `Do`.
@@ -153,12 +185,18 @@ class Show:
         title: one or two words before it, on screen.
         document: the same for a program, printed by `--json`.
         visible: the screen shows it by itself, and says nothing.
+        hint: an action, and what its key does now; said on screen.
+        more: further sentences; a subcommand writes them to stderr.
+        code: how the subcommand exits.
     """
 
     text: str
     title: str = ""
     document: Document | None = None
     visible: bool = False
+    hint: tuple[str, str] | None = None
+    more: tuple[str, ...] = ()
+    code: ExitCode = ExitCode.DONE
 
 
 @dataclass(frozen=True)
@@ -228,6 +266,7 @@ class Verb:
         at_step: the subcommand takes THREAD@STEP.
         dry_run: what `--dry-run` does; "" for a verb without it.
         confirms: the subcommand has `--yes`.
+        builds: the subcommand takes the thread's graph, though the verb's command does not.
     """
 
     command: type[Command[Any]]
@@ -242,8 +281,10 @@ class Verb:
     at_step: bool = False
     dry_run: str = ""
     confirms: bool = False
+    builds: bool = False
 
 
+FORK_DRY_RUN: Final = "Only show which nodes would run again, and what they used last time."
 NOTE: Final = Field("note", "why (optional; it is logged)", about="Why, for the record.")
 
 

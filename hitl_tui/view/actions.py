@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.drivers.protocol import command_refusal
-from hitl_tui.engine.commands import Command
+from hitl_tui.engine.commands import Command, Fork
 from hitl_tui.engine.log.records import Status
 from hitl_tui.view.keys import parsed_keys, written
 
@@ -157,3 +157,9 @@ def not_newest(now: Situation) -> str:
 def has_steps(now: Situation) -> str:
     """Return that the thread has no steps yet, "" if it has some."""
     return thread_open(now) or ("" if now.has_steps else "there is no step yet")
+
+
+@when_open
+def can_fork(now: Situation) -> str:
+    """Return why no step can be forked."""
+    return now.refusal(Fork) or ("" if now.has_steps else "there is no step to fork from yet")

@@ -18,6 +18,7 @@ from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.log.jobs import WorkerJob
 from hitl_tui.engine.log.outcomes import StreamedText
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
+from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
@@ -213,6 +214,27 @@ class LogDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     checkpoints: Annotated[tuple[LoggedStep, ...], about("The steps.")]
     decisions: Annotated[tuple[LedgerEntry, ...], about("The decision ledger.")]
+
+
+class RepeatsDocument(Document, frozen=True):
+    """`fork`, `rerun` and `resume` with `--dry-run`."""
+
+    thread: Annotated[str, about("The thread.")]
+    repeats: Annotated[Repeats | None, about("What would run again; null for nothing.")]
+    moves: Annotated[
+        str | None,
+        about(
+            "The LangGraph thread whose next turn in another program continues from the fork; null for none."
+        ),
+    ] = None
+
+
+class ForkDocument(Document, frozen=True):
+    """`fork`, and `rerun` before it runs the fork."""
+
+    thread: Annotated[str, about("The new thread.")]
+    parent: Annotated[str, about("The thread it was forked from.")]
+    step: Annotated[int, about("The step it was forked at.")]
 
 
 class ErrorDocument(Document, frozen=True):

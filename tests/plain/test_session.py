@@ -184,8 +184,8 @@ def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
 
 
 def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
-    done = waiting("f\n1\nother\ns\nt\no r\nq\n", "resume", "r", "--plain")
-    assert "Forked at step 1 as other; it is open now." in done.out
+    done = waiting("f @1\ng\nother\n\ns\nt\no r\nq\n", "resume", "r", "--plain")
+    assert "Forked 'r' at step 1 as 'other'." in done.out
     assert "other: waiting, step 2, waits for Is this draft good enough?" in done.out
     assert done.out.count("Thread r, graph review.") == 2
 

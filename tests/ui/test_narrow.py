@@ -24,7 +24,7 @@ async def test_a_dialog_with_two_fields_shows_all_of_its_answers():
     async with desk(size=SMALL, ready="") as it:
         await it.shows("WAITING")
         await it.press("escape", "f")
-        await it.shows("why (optional)", "fork and go there", "fork and stay here", "go back")
+        await it.shows("why (optional; it is logged)", "fork and go there", "fork and stay here", "go back")
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from tests.support.commands import App
 COUNTING = """
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.log.records import Limits
-graph = StateGraph({"n": Channel(0)}, name="counting").add_node("a", lambda state: {"n": state["n"] + 1})
+channels = {"n": Channel(0), "word": Channel("")}
+graph = StateGraph(channels, name="counting").add_node("a", lambda state: {"n": state["n"] + 1})
 graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", {"on": "a", "off": END})
 graph = graph.compile(limits=Limits(max_iterations=2))
 """
@@ -28,6 +29,15 @@ graph = StateGraph({"name": Channel("", visibility="private")}, name="secret")
 graph = graph.add_node("a", lambda state: {"name": "Ada"}).add_edge(START, "a").add_edge("a", END).compile()
 """
 """A graph with a private channel, `name`."""
+
+
+ASKING_A_MODEL = """
+from hitl_tui import END, START, Agent, Channel, ScriptedModel, StateGraph
+graph = StateGraph({"text": Channel("")}, name="asking").add_node("write", lambda state: {"text": "done"})
+agent = Agent("writer", ScriptedModel(["Hills."], pace=0))
+graph = graph.add_edge(START, "write").add_edge("write", END).compile(agents={"writer": agent})
+"""
+"""A graph that has an agent."""
 
 
 def stopped(app: App) -> None:

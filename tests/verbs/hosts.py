@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,7 +134,7 @@ class Hosts:
 
     def _in_plain_text(self, case: Case) -> None:
         place = [f"@{case.step}"] if case.step is not None else []
-        words = [case.verb, *place, *(f'{name}="{text}"' for name, text in case.fields.items())]
+        words = [case.verb, *place, *(f"{name}={shlex.quote(text)}" for name, text in case.fields.items())]
         words += _flag(case)
         self._monkeypatch.setattr("sys.stdin", io.StringIO(f"{' '.join(words)}\n\n\n\nq\n"))
         self._app("resume", "r", "--plain", "--as", "ann")
@@ -141,13 +142,16 @@ class Hosts:
     def _as_subcommand(self, case: Case) -> None:
         shown = verbs()[case.verb].load()
         words = [case.verb, "r" if case.step is None else f"r@{case.step}"]
-        words += [case.fields[each.name] for each in shown.arguments if each.name in case.fields]
+        given = {
+            each: shlex.split(case.fields[each.name]) if each.many else [case.fields[each.name]]
+            for each in (*shown.arguments, *shown.options)
+            if each.name in case.fields
+        }
+        words += [text for each in shown.arguments for text in given.get(each, ())]
         for option in shown.options:
-            if option.name in case.fields:
-                text = case.fields[option.name]
-                words += (
-                    [f"{option.name}={text}"] if option.pair else [f"--{option.name.replace('_', '-')}", text]
-                )
+            name = option.name.replace("_", "-")
+            for text in given.get(option, ()):
+                words += [f"{option.name}={text}"] if option.pair else [f"--{name}", text]
         words += [f"--{flag}" for flag in _flag(case)]
         words += ["--yes"] if shown.confirms else []
         done = self._app(*words, "--as", "ann")

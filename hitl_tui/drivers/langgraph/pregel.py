@@ -151,7 +151,7 @@ def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
             task.id,
             task.name,
             bool(task.path) and task.path[0] == _PUSHED,
-            by_channel(task.result) if single else task.result,
+            _by_channel(task.result) if single else task.result,
             task.error,
             tuple(task.interrupts),
             task.state,
@@ -160,7 +160,7 @@ def saved_of(snapshot: Snapshot, *, single: bool = False) -> Saved | None:
     )
     at = microseconds(snapshot.created_at)
     source = str(snapshot.metadata.get("source", "loop"))
-    values = by_channel(snapshot.values) or {} if single else snapshot.values
+    values = _by_channel(snapshot.values) or {} if single else snapshot.values
     step = int(snapshot.metadata.get("step", 0))
     return Saved(identity, checkpoint_of(snapshot.parent_config), values, source, tasks, at, step)
 
@@ -185,8 +185,7 @@ def going_to(values: Any, goto: Sequence[Goto]) -> Any:
     return Command(update=values, goto=list(goto)) if goto else values
 
 
-def by_channel(value: Any) -> dict[str, Any] | None:
-    """Return a state of one value by channel; None if there is no value."""
+def _by_channel(value: Any) -> dict[str, Any] | None:
     return None if value is None else {OUTPUT: value}
 
 
@@ -201,7 +200,7 @@ def saved_of_event(data: Mapping[str, Any], at: int, *, single: bool = False) ->
     metadata = data["metadata"] or {}
     source, step = str(metadata.get("source", "loop")), int(metadata.get("step", 0))
     parent = checkpoint_of(data["parent_config"])
-    values = by_channel(data["values"]) or {} if single else data["values"]
+    values = _by_channel(data["values"]) or {} if single else data["values"]
     return Saved(checkpoint_of(data["config"]), parent, values, source, tasks, at, step)
 
 
@@ -214,7 +213,7 @@ def result_of_event(result: Any, *, single: bool = False) -> Any:
     if not single:
         return result
     written = [value for value in (result or {}).values() if value is not None]
-    return by_channel(written[0] if written else None)
+    return _by_channel(written[0] if written else None)
 
 
 def microseconds(stamp: str | None) -> int:

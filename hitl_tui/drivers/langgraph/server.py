@@ -485,7 +485,7 @@ class ServerGraph:
         Args:
             inner: this graph, or its subgraph whose channels are edited.
         """
-        return ServerTrial(self._client, config, self.get_state, inner)
+        return ServerTrial(self._client, config, self.get_state, inner.get_graph)
 
 
 def _local_parts(parts: Iterable[Any], modes: Sequence[str]) -> Iterator[Any]:

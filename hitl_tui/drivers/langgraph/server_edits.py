@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.langgraph.edits import ChosenRoute, Tried, next_of, their_node
-from hitl_tui.drivers.langgraph.pregel import OUTPUT, Goto, by_channel, going_to
+from hitl_tui.drivers.langgraph.pregel import Goto, going_to
 from hitl_tui.drivers.langgraph.server_requests import failed_there, once_more_if_lost
 from hitl_tui.drivers.langgraph.server_states import looks_like_message, no_state, snapshot_of
 from hitl_tui.drivers.langgraph.values import as_json
@@ -42,7 +42,7 @@ class ServerTrial:
         client: the client of the server.
         config: names the checkpoint, and the namespace of its subgraph if it is in one.
         read: returns the state of a config.
-        graph: the graph, or the subgraph whose channels are edited.
+        draw: returns the drawing of the graph, or of the subgraph whose channels are edited.
 
     Raises:
         UsageError: the server can't copy the thread.
@@ -50,10 +50,11 @@ class ServerTrial:
 
     most_nodes: Final = 12
 
-    def __init__(self, client: Any, config: Any, read: Callable[[Any], StateSnapshot], graph: Any) -> None:
+    def __init__(
+        self, client: Any, config: Any, read: Callable[[Any], StateSnapshot], draw: Callable[[], Any]
+    ) -> None:
         self._client = client
-        self._draw: Callable[[], Any] = graph.get_graph
-        self._single = isinstance(graph.stream_channels_asis, str)
+        self._draw = draw
         self._goto: tuple[Goto, ...] = ()
         self._place: dict[str, Any] = dict(config["configurable"])
         self._read = read
@@ -74,7 +75,7 @@ class ServerTrial:
             copy = once_more_if_lost(lambda: threads.copy(self._place["thread_id"]))
             self._copy = str(copy["thread_id"])
             threads.update(self._copy, metadata={TRIAL: True}, ttl=_KEPT)
-            self._before = self._by_channel(self._read({"configurable": self._place}).values)
+            self._before = self._read({"configurable": self._place}).values
         except ServerRefused as error:
             self._end()
             missing = error.status in _NOT_THERE
@@ -150,7 +151,7 @@ class ServerTrial:
         while True:
             update = {name: self._form(name, value) for name, value in values.items()}
             problem, state = self._try(update, as_node)
-            after = self._by_channel(state.values)
+            after = state.values if isinstance(state.values, Mapping) else {}
             wrong = [name for name, value in values.items() if not _is(self._raw(name), value)]
             if not problem and not wrong:
                 return Tried(self._before, after, next_of(state), update=update)
@@ -173,16 +174,13 @@ class ServerTrial:
         moved = False
         for name in names:
             number = self._forms.get(name, 0) + 1
-            if number < len(self._forms_of(values[name])):
+            if number < len(_forms(values[name])):
                 self._forms[name], moved = number, True
         return moved
 
     def _form(self, name: str, value: Any) -> Any:
-        forms = self._forms_of(value)
+        forms = _forms(value)
         return forms[min(self._forms.get(name, 0), len(forms) - 1)]
-
-    def _forms_of(self, value: Any) -> tuple[Any, ...]:
-        return (value,) if self._single else _forms(value)  # one value has no reducer
 
     def _raw(self, name: str) -> Any:
         return self._values.get(name)
@@ -197,19 +195,15 @@ class ServerTrial:
                 self._renew_copy()
                 at = update_on_route(self._client, self._copy, going_to(dict(update), self._goto), as_node)
             else:
-                given: Any = update[OUTPUT] if self._single else dict(update)
-                saved = threads.update_state(self._copy, given, as_node=their_node(as_node), checkpoint=place)
+                saved = threads.update_state(
+                    self._copy, dict(update), as_node=their_node(as_node), checkpoint=place
+                )
                 at = saved["checkpoint"]
             state = once_more_if_lost(lambda: threads.get_state(self._copy, checkpoint=dict(at)))
         except ServerRefused as error:
             return _why(error), no_state(config)
-        self._values = self._by_channel(state["values"])
+        self._values = state["values"] if isinstance(state["values"], Mapping) else {}
         return "", snapshot_of(state, config)
-
-    def _by_channel(self, values: Any) -> Mapping[str, Any]:
-        if self._single:
-            return by_channel(values) or {}
-        return values if isinstance(values, Mapping) else {}
 
 
 def update_on_route(client: Any, thread: str, given: Command[Any], as_node: str | None) -> Mapping[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
@@ -18,7 +16,6 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.engine.commands import Fork
 from hitl_tui.given_files import expanded
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import refuse
@@ -28,10 +25,8 @@ from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import BACK, Option
-from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
@@ -42,7 +37,6 @@ _TEXT: Final = 60
 _AROUND: Final = 6
 _LOOK_EVERY: Final = 0.25
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
-_THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
 
 class DialogField(msgspec.Struct, frozen=True):
@@ -280,52 +274,6 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
             drop()
 
     screen.app.push_screen(Dialog("Discard the changes?", [what], options), answered)
-
-
-def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
-    """Ask for the new thread's name, fork the shown step, and offer to go there."""
-    thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
-    fields = [
-        DialogField("name", "name of the new thread", session.free_name(thread_id)),
-        DialogField("note", "why (optional)"),
-    ]
-    options = [
-        Option("go", "g", "fork and go there"),
-        Option("stay", "s", "fork and stay here"),
-        BACK,
-    ]
-    text = [
-        f"A new thread begins at step {step} of {thread_id}. No step of {thread_id} changes.",
-        "Enter moves through the fields, then forks and goes there; tab moves to the answers.",
-    ]
-
-    async def fork(answer: DialogResult) -> None:
-        name = answer.fields["name"].strip()
-        driver = await session.driver_of(thread_id)
-        await driver.execute(Fork(step, name, actor=actor, note=answer.fields["note"].strip() or None))
-        session.family_stale = True
-        if answer.id == "go":
-            await screen.open_thread(name)
-        else:
-            screen.show_message(
-                f"{name} begins at step {step}; {screen.key_hints['app.threads']} lists the threads", "Forked"
-            )
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is None:
-            return
-        if not _THREAD_ID.fullmatch(answer.fields["name"].strip()):
-            screen.show_message("the new thread needs a name", "Fork", "warning")
-            return
-        screen.command(partial(fork, answer))
-
-    async def show_repeats() -> None:
-        driver = await session.driver_of(thread_id)
-        dialog.say_more(fork_lines(await driver.preview(Fork(step, session.free_name(thread_id)))))
-
-    dialog = Dialog("Fork", text, options, fields)
-    screen.app.push_screen(dialog, answered)
-    screen.command(show_repeats, group="repeats")
 
 
 def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:

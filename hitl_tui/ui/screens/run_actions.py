@@ -71,12 +71,6 @@ def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(shown, lambda _: screen.show_all())
 
 
-def _fork(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.dialogs import ask_fork
-
-    ask_fork(screen, session, screen.actor)
-
-
 def _allowed(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.allowing import ask_allowed
 
@@ -328,7 +322,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "run.again": _shown(_run_again),
     "change.decide": lambda screen: screen.review.decide(),
     "change.edit": lambda screen: screen.editing.edit_selected(),
-    "change.fork": _shown(_fork),
     "change.agent": _shown(_try_agent),
     "change.allowed": _shown(_allowed),
     "change.rollback": _shown(_roll_back),

@@ -13,7 +13,7 @@ pytest.importorskip("langgraph", reason="the extra `langgraph` is not installed"
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.drivers.langgraph.server import ServerGraph
 from hitl_tui.drivers.langgraph.server_names import SERVER
-from hitl_tui.engine.commands import Start, UpdateState
+from hitl_tui.engine.commands import Start
 from hitl_tui.engine.log.events import NodeStarted, StepCommitted
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.breakpoints import Breakpoint
@@ -158,12 +158,3 @@ async def test_an_entrypoint_on_a_server_asks_for_its_one_value_and_takes_no_oth
             assert [field.name for field in (await watcher.driver.snapshot()).graph.inputs] == ["input"]
             with pytest.raises(UsageError, match="takes one input, 'input', not n"):
                 await watcher.driver.execute(Start({"n": 3}))
-
-
-async def test_the_value_of_an_entrypoint_on_a_server_is_edited() -> None:
-    with serving(CASES["entrypoint"].build()) as server:
-        async with watching(server, open_store("memory:"), begins=True) as watcher:
-            await watcher.driver.execute(Start({"input": 3}))
-            head = (await watcher.run()).progress.head
-            await watcher.driver.execute(UpdateState({"output": 50}, head, actor="ann"))
-            assert (await watcher.look()).values["output"] == 50
