@@ -337,6 +337,7 @@ async def run_attempt(
             function = with_return_hook(function, activity.on_return, masks_of(graph, state))
         if threads is not None or node.timeout is not None:
             answer = await call(function, args, threads, node.timeout, activity)
+            activity.code = None  # it refers to the activity: the garbage collector would have to free both
         elif type(answer := function(*args)) is not dict and inspect.isawaitable(answer):
             answer = await answer
         if activity.question is not None:

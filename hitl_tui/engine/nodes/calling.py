@@ -61,8 +61,6 @@ class Job:
             self._error = raised
         finally:
             self.is_running = False
-            # They refer to the attempt, which refers to this job: the garbage collector would have to end it.
-            del self._context, self._args
         ended = perf_counter()
         if ended - started < _QUICK:
             self._quick.add(id(self._function))
