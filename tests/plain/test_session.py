@@ -235,9 +235,7 @@ def test_leaving_prints_the_command_that_continues(talk: Talker, tmp_path: Path)
 
 def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
-    done = talk(
-        "c\nm\n\n\nm max_turns=1\nm\nmany\n\n3\nenough now\nc\nq\n", "run", str(tmp_path / "limited.py")
-    )
+    done = talk("c\nm\n\nm max_turns=1\nm\nmany\n3\nc\nq\n", "run", str(tmp_path / "limited.py"))
     assert done.out.count("Note: 50 % of the iterations are used: 1 of 2.") == 1
     assert "Note: 100 % of the iterations are used: 2 of 2." in done.out
     assert "Waiting at step 2: limit reached: 2 iterations." in done.out

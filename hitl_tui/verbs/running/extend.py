@@ -10,6 +10,7 @@ on_unknown_price=warn, calls of unknown price count as nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from hitl_tui.engine.commands import ExtendLimits
@@ -19,6 +20,7 @@ from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Talk, 
 from hitl_tui.view.actions import Action, Situation, when_open
 from hitl_tui.view.answers import read_limit
 
+_NOTE: Final = replace(NOTE, rare=True)
 _LABELS: Final = {
     "max_iterations": "nodes to run in total",
     "max_tokens": "tokens in total",
@@ -62,7 +64,7 @@ async def _talk(at: At) -> Talk:
             "Raise the limits",
             ("A limit has stopped the run. The new limits are logged.",),
             (Choice("raise", "m", "raise the limits"),),
-            (*_fields(proposed), NOTE),
+            (*_fields(proposed), _NOTE),
             refused,
         )
         if reply is None:
@@ -94,5 +96,5 @@ VERB = Verb(
     after="change.agent",
     letter="m",
     pairs="LIMIT=NUMBER",
-    options=(*_fields({}), NOTE),
+    options=(*_fields({}), _NOTE),
 )
