@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hitl_tui.cli.invocation import same_store
 from hitl_tui.cli.opening import find_thread
 from hitl_tui.cli.options import complete_thread, note_option, options_as, stream_option, thread_argument
 from hitl_tui.cli.output import say
@@ -295,7 +296,8 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
     for name in threads:
         find_thread(opened.store, name)
         if wanted is None and all(row.name != name for row in rows):
-            raise UsageError(f"nothing waits in thread {name!r}", f"see `{command_line('show', name)}`")
+            show = command_line("show", name, options=same_store())
+            raise UsageError(f"nothing waits in thread {name!r}", f"see `{show}`")
     return [row for row in rows if row.name in threads]
 
 

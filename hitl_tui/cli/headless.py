@@ -46,12 +46,12 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     from hitl_tui.view.request_lines import terms
     from hitl_tui.view.run_view import open_view
 
-    store, in_memory = same_store(), store_ends_with_process()
+    store, running, in_memory = same_store(), same_store(runs=True), store_ends_with_process()
     thread = snapshot.thread_id
     if request.breakpoint:
-        resume = command_line("resume", thread, options=f"--headless{store}")
+        resume = command_line("resume", thread, options=f"--headless{running}")
         return [] if in_memory else [f"  continue with: {resume}"]
-    step = f"--step {request.step}{store}"
+    step = f"--step {request.step}{running}"
 
     def answer(*given: str, options: str = "") -> str:
         return command_line("answer", thread, request.id, *given, options=f"{options} {step}")
@@ -329,7 +329,7 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
     lines += _next_commands(snapshot)
     unfinished = snapshot.unfinished
     if unfinished and unfinished.child and not store_ends_with_process():
-        inside = command_line("step", unfinished.child, options=same_store())
+        inside = command_line("step", unfinished.child, options=same_store(runs=True))
         lines.append(f"  one step inside {name(unfinished.node)}: {inside}")
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
@@ -338,7 +338,7 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
 
 def _next_commands(snapshot: Snapshot) -> list[str]:
     """The command that continues a thread which waits for no answer; why there is none for one in memory."""
-    progress, thread, store = snapshot.progress, snapshot.thread_id, same_store()
+    progress, thread, store = snapshot.progress, snapshot.thread_id, same_store(runs=True)
     resume = command_line("resume", thread, options=f"--headless{store}")
     if store_ends_with_process():
         unfinished = progress.status in ("failed", "pending", "waiting")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.invocation import same_store
 from hitl_tui.cli.opening import find_thread, signer_of
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
@@ -256,7 +257,9 @@ def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[Decisi
     from hitl_tui.view.followed import followed
 
     name = None if thread is None else find_thread(opened.store, thread)
-    return map(followed, decided_by(opened.store, opened.settings.reviewer, limit, name))
+    options = same_store(runs=True)
+    decisions = decided_by(opened.store, opened.settings.reviewer, limit, name)
+    return (followed(decided, options) for decided in decisions)
 
 
 def _with_updates(
@@ -403,7 +406,8 @@ def _versions(
                 if there:
                     versions.append((point, value))
                 elif not versions:
-                    show = command_line("show", at.thread.thread_id, options=f"--channel {channel}")
+                    options = f"--channel {channel}{same_store()}"
+                    show = command_line("show", at.thread.thread_id, options=options)
                     raise UsageError(
                         f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
                         f"`{show}` shows it",

@@ -12,10 +12,14 @@ _OWN_STORE: Final = "hitl_tui.own_store"
 _IN_MEMORY: Final = "memory:"
 
 
-def same_store() -> str:
+def same_store(*, runs: bool = False) -> str:
     """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given.
 
     A password stays where it is known; what is said may be kept in a log.
+
+    Args:
+        runs: the command needs the graph. A file of LangGraph's checkpoints does not have it, so its place
+            is shown.
     """
     store = _own_store()
     if not store:
@@ -25,6 +29,8 @@ def same_store() -> str:
     graph = named_graph()
     if graph and store.startswith("langgraph+sqlite:") and not store.endswith(f"#{graph}"):
         store = f"{store}#{graph}"
+    elif runs and store.startswith("langgraph+sqlite:") and "#" not in store:
+        store = f"{store}#GRAPH"
     return f" --store {shlex.quote(without_password(store))}"
 
 

@@ -61,8 +61,12 @@ class DecisionOutcome(msgspec.Struct, frozen=True):
     take_back: Annotated[tuple[TakeBack, ...], about("The ways to undo it.")]
 
 
-def followed(decided: Decided) -> DecisionOutcome:
-    """Return what happened after a decision."""
+def followed(decided: Decided, options: str = "") -> DecisionOutcome:
+    """Return what happened after a decision.
+
+    Args:
+        options: for commands that undo it to find the store, such as " --store FILE".
+    """
     entry, ledger, points = decided.entry, decided.ledger, decided.points
     title = next(
         (
@@ -89,7 +93,7 @@ def followed(decided: Decided) -> DecisionOutcome:
         "" if asked else decided.status,
         "" if asked else decided.reason,
         (asked.note or "") if asked else "",
-        tuple(_ways_to_undo(decided)),
+        tuple(_ways_to_undo(decided, options)),
     )
 
 
@@ -117,7 +121,7 @@ async def followed_in(
     ]
 
 
-def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
+def _ways_to_undo(decided: Decided, options: str) -> Iterable[TakeBack]:
     entry, thread = decided.entry, decided.thread
     if entry.kind not in _CHANGING:
         return
@@ -125,12 +129,14 @@ def _ways_to_undo(decided: Decided) -> Iterable[TakeBack]:
     again = tuple(dict.fromkeys(point.node for point in later if point.node))
     # The step of an edit is the one that it created.
     before = max(entry.step - (entry.kind == "update_state"), 0)
-    yield TakeBack("fork", command_line("fork", f"{thread}@{before}", f"{thread}-again"), again)
+    yield TakeBack(
+        "fork", command_line("fork", f"{thread}@{before}", f"{thread}-again", options=options), again
+    )
     if decided.status not in ("running", *_OVER):
-        yield TakeBack("edit", command_line("update-state", thread, "CHANNEL=VALUE"), ())
+        yield TakeBack("edit", command_line("update-state", thread, "CHANNEL=VALUE", options=options), ())
     handlers = tuple(step.handler for point in reversed(later) for step in reversed(point.compensations))
     if handlers and decided.reason != "rolled_back":
-        yield TakeBack("rollback", command_line("rollback", thread), handlers)
+        yield TakeBack("rollback", command_line("rollback", thread, options=options), handlers)
 
 
 def followed_lines(decision: DecisionOutcome) -> list[str]:

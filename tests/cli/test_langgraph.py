@@ -244,6 +244,8 @@ def test_a_checkpoint_file_is_viewed_without_its_graph(flow: App, tmp_path: Path
     assert "Step 1 by write" in flow.expect(0, "log", "t", *store).out
     refused = flow.expect(2, "step", "t", *store)
     assert "name its graph: --store langgraph+sqlite:///theirs.sqlite#GRAPH" in refused.err
+    order = advised(flow.expect(0, "show", "t", *store).out, "fine")
+    assert order[-2:] == ["--store", "langgraph+sqlite:///theirs.sqlite#GRAPH"]
 
 
 @pytest.mark.slow

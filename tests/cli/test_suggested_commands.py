@@ -54,6 +54,19 @@ def test_the_suggested_answer_command_names_the_store(app: App, store: str, thre
     assert "Step 4: write runs." in app.expect(3, *suggested(done.out, "continue with")).out
 
 
+@pytest.mark.slow
+def test_the_command_that_undoes_a_decision_names_the_store(app: App, store: str) -> None:
+    asked = app.expect(
+        3, "run", "review", "--headless", "--input", "task=x", "--thread", "t", "--store", store
+    )
+    command, *rest = suggested(asked.out, "answer with")
+    app.expect(0, command, *("approve" if word == "ANSWER" else word for word in rest))
+    shown = app.expect(0, "show", "t", "--store", store).out
+    undo = next(line for line in shown.splitlines() if line.strip().startswith("hitl-tui fork"))
+    app.expect(0, *shlex.split(undo)[1:])
+    assert "t-again" in app.expect(0, "threads", "--store", store).out
+
+
 def test_a_thread_at_a_limit_says_how_to_raise_it(app: App, store: str, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
     done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "t", "--store", store)
