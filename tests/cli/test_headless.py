@@ -114,7 +114,7 @@ def test_a_limit_waits_for_a_human_who_raises_it(app: App, tmp_path: Path) -> No
         "max_iterations=1.5",
         "max_tokens",
     ):
-        assert "limit" in app.expect(2, "extend", "l", wrong).err
+        assert "limit" in app.expect(2, "extend", "l", wrong).err.lower()
     assert (
         app.expect(0, "extend", "l", "max_iterations=4", "max_seconds=none", "--json").document["step"] == 2
     )
