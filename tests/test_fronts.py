@@ -38,7 +38,6 @@ SHARED = {
     "pruning": "read_rule",
     "what was deleted": "deleted_lines entry_lines",
     "what fills the store": "size_rows",
-    "giving space back": "vacuum_words",
     "what followed": "followed",
     "notices": "SessionNotices notices",
 }

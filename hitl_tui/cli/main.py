@@ -158,7 +158,6 @@ EXAMPLES = {
     ],
     "deleted": ["hitl-tui deleted", "hitl-tui deleted --limit 5 --json"],
     "size": ["hitl-tui size", "hitl-tui size r1"],
-    "vacuum": ["hitl-tui vacuum"],
     "themes": ["hitl-tui themes"],
     "keys": ["hitl-tui keys"],
     "config": ["hitl-tui config"],
@@ -256,7 +255,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "prune": Entry("hitl_tui.cli.retention", "Delete the threads that a rule does not keep."),
         "deleted": Entry("hitl_tui.cli.retention", "Show who deleted which threads, when and why."),
         "size": Entry("hitl_tui.cli.retention", "Show what fills the store, by thread and channel."),
-        "vacuum": Entry("hitl_tui.cli.retention", "Free the space of deleted threads."),
     },
     "Set up": {
         "themes": Entry("hitl_tui.cli.about", "List the themes."),

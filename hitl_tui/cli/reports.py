@@ -414,13 +414,6 @@ class SizeDocument(Document, frozen=True):
     more: Annotated[bool, about("Whether there are more threads than `--limit`.")]
 
 
-class VacuumDocument(Document, frozen=True):
-    """`vacuum`."""
-
-    before: Annotated[int, about("Bytes on disk before.")]
-    after: Annotated[int, about("Bytes on disk now.")]
-
-
 class ReplayDocument(Document, frozen=True):
     """`replay`."""
 

@@ -1,4 +1,4 @@
-"""`delete`, `prune`, `deleted`, `size`, `vacuum`: what a store keeps, and what it takes."""
+"""`delete`, `prune`, `deleted`, `size`: what a store keeps, and what it takes."""
 
 from __future__ import annotations
 
@@ -191,28 +191,6 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
             say(f"there are {len(threads):,} threads: give --limit", err=True)
         if words := space_words(space):
             say(words)
-
-
-@click.command()
-@store_option
-@json_option
-def vacuum(*, store: str | None, as_json: bool) -> None:
-    """Free the space of deleted threads.
-
-    Also deletes graphs that no thread uses. While it runs, nothing can be written to the store.
-    """
-    from hitl_tui.cli.storage import open_own
-    from hitl_tui.config import load_settings
-    from hitl_tui.view.deletion import vacuum_words
-
-    with closing(open_own(load_settings({"store": store}))) as opened:
-        before, after = opened.space(), opened.vacuum()
-    if as_json:
-        from hitl_tui.cli.reports import VacuumDocument
-
-        emit(VacuumDocument(before=before.used, after=after.used))
-    else:
-        say(vacuum_words(before, after))
 
 
 class _How(NamedTuple):

@@ -92,7 +92,7 @@ def open_own(settings: Settings) -> Checkpointer:
     Raises: as `open_existing`; UsageError where LangGraph keeps its threads.
     """
     if names_langgraph(settings.store):
-        from hitl_tui.drivers.langgraph.hub import UPKEEP_REFUSAL
+        from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL
 
         raise UsageError("nothing can be taken out of this store here", UPKEEP_REFUSAL)
     return open_existing(settings)

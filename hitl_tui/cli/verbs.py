@@ -29,6 +29,7 @@ from hitl_tui.verbs.conversation import (
     Talk,
     TalkStep,
     Verb,
+    Work,
     advance,
 )
 from hitl_tui.view.format import capital
@@ -60,7 +61,8 @@ class _Stopped(Exception):
 def command_of(entry: VerbEntry) -> click.Command:
     """Return the subcommand of a verb."""
     verb = entry.load()
-    work = on_thread(acts=True, builds=verb.builds or verb.command.takes_graph)(_work(verb))
+    builds = verb.builds or (verb.command is not None and verb.command.takes_graph)
+    work = on_thread(acts=True, builds=builds)(_work(verb))
     for decorate in reversed(_parameters(verb)):
         work = decorate(work)
     return click.command(entry.name, help=entry.text)(work)
@@ -68,11 +70,11 @@ def command_of(entry: VerbEntry) -> click.Command:
 
 def _parameters(verb: Verb) -> list[Callable[[Any], Any]]:
     """Return the decorators of a verb's own arguments and options, in the order of `--help`."""
-    parameters: list[Callable[[Any], Any]] = [
-        click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
-        if verb.at_step
-        else thread_argument
-    ]
+    parameters: list[Callable[[Any], Any]] = []
+    if verb.at_step:
+        parameters.append(click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread))
+    elif verb.about == "thread":
+        parameters.append(thread_argument)
     parameters += [_argument(field) for field in verb.arguments]
     if verb.pairs:
         required = not any(field.required for field in verb.arguments)
@@ -113,10 +115,11 @@ def _work(verb: Verb) -> Callable[..., Any]:
         from hitl_tui.cli.inputs import named_place
 
         given = _given(verb, words)
+        driver, step = None, None
         if verb.at_step:
             driver, step = await named_place(opened, words["place"])
-        else:
-            driver, step = await opened.thread(words["thread"]), None
+        elif verb.about == "thread":
+            driver = await opened.thread(words["thread"])
         at = At(
             driver,
             opened.hub,
@@ -163,7 +166,7 @@ class _Player:
 
     def __init__(self, opened: OpenThread, at: At, given: Given) -> None:
         self._opened, self._at, self._given = opened, at, given
-        self._shown: Driver = at.driver
+        self._shown = at.thread
         self._made_step: int | None = None
         self._done = True
         self._code: ExitCode | None = None
@@ -183,8 +186,8 @@ class _Player:
         """Say how the thread is now, unless the conversation has said what came of it."""
         from hitl_tui.cli.headless import report
 
-        if self._code is not None:
-            return self._code
+        if self._code is not None or self._shown is None:
+            return self._code or ExitCode.DONE
         return await report(
             self._shown,
             as_json=self._opened.as_json,
@@ -207,6 +210,8 @@ class _Player:
             case Open(thread_id):
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
+            case Work(_, run):
+                return await run()
             case Show():
                 say(*step.more, err=True)
                 self._print([step.text], step.document, step.code)

@@ -302,6 +302,10 @@ class LocalHub:
 
         return await asyncio.to_thread(lambda: (tuple(sizes(self._store, watch)), self._store.space()))
 
+    async def space(self) -> Space:
+        """See `Hub.space`."""
+        return await asyncio.to_thread(self._store.space)
+
     async def vacuum(self) -> tuple[Space, Space]:
         """See `Hub.vacuum`."""
         await self._refuse_upkeep()

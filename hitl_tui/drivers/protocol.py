@@ -417,6 +417,9 @@ class Hub(Protocol):
                 this.
         """
 
+    async def space(self) -> Space:
+        """Return the store's space on disk."""
+
     async def vacuum(self) -> tuple[Space, Space]:
         """Free unused space; returns the space before and after.
 

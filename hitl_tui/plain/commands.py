@@ -243,7 +243,7 @@ _OTHERS: Final = (
         sizes,
         (
             ("", "what fills the store; THREAD: one, by channel"),
-            ("vacuum", "free unused space; deleted: what was deleted"),
+            ("deleted", "what was deleted"),
         ),
     ),
 )

@@ -30,6 +30,7 @@ from hitl_tui.verbs.conversation import (
     Talk,
     TalkStep,
     Verb,
+    Work,
     advance,
 )
 from hitl_tui.view.format import capital
@@ -59,10 +60,10 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
     """
     verb = entry.load()
     typed = read_words(entry.name, verb, words)
-    snapshot = ready_to(context, verb.command)
+    snapshot = ready_to(context, verb.command) if verb.command else context.snapshot()
     step = _step(typed.fields.pop("step", ""), snapshot.progress.head)
     at = At(
-        context.driver,
+        context.driver if verb.about == "thread" else None,
         context.hub,
         context.actor,
         snapshot.state_hash,
@@ -136,6 +137,10 @@ class _Player:
                 context.open(context.run(context.hub.open(thread_id)))
                 self.opened = True
                 return context.driver
+            case Work(text, run):
+                self.done = True
+                context.console.say(sentence(capital(text)))
+                return context.run(run())
             case Show(text, more=more):
                 context.console.say(sentence(text), *content(more))
                 self.has_shown = True

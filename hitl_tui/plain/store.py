@@ -21,7 +21,6 @@ from hitl_tui.view.deletion import (
     size_rows,
     space_words,
     stays_lines,
-    vacuum_words,
 )
 from hitl_tui.view.format import capital, count
 from hitl_tui.view.lines import content, split_words
@@ -112,17 +111,12 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
 
 
 def sizes(context: Context, typed: str) -> None:
-    """Say what fills the store, or a thread by channel; "vacuum" gives back what is free, "deleted" says
-    which threads were deleted.
+    """Say what fills the store, or a thread by channel; "deleted" says which threads were deleted.
 
     Raises:
         UsageError: there is no such thread, or it can't be done here.
     """
     say = context.console.say
-    if typed == "vacuum":
-        words = vacuum_words(*context.run(context.hub.vacuum()))
-        say(f"{capital(words)}.")
-        return
     if typed == "deleted":
         say(
             *content(
@@ -143,5 +137,5 @@ def sizes(context: Context, typed: str) -> None:
     if len(threads) > _SIZES:
         say(f"And {count(len(threads) - _SIZES, 'smaller thread')}; S THREAD shows one.")
     if words := space_words(space):
-        hint = "" if context.hub.upkeep_refusal else "; S vacuum frees the space"
+        hint = "" if context.hub.upkeep_refusal else "; vacuum frees the space"
         say(f"{capital(words)}{hint}.")

@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from hitl_tui.drivers.protocol import Hub
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bindings import keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
-from hitl_tui.ui.screens.modal import Host
+from hitl_tui.ui.screens.modal import Host, StoreHost
 from hitl_tui.verbs.conversation import (
     Ask,
     At,
@@ -24,6 +26,7 @@ from hitl_tui.verbs.conversation import (
     Talk,
     TalkStep,
     Verb,
+    Work,
     advance,
 )
 from hitl_tui.view.keymap import BACK, Option
@@ -57,9 +60,14 @@ async def play(
     await _Player(screen, session, at).play(verb.talk(at))
 
 
-class _Player:
-    def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
-        self._screen, self._session, self._at = screen, session, at
+async def play_on_store(screen: StoreHost, hub: Hub, actor: str, verb: Verb) -> None:
+    """Play the conversation of a verb about a store, in a worker of the screen."""
+    await _StorePlayer(screen).play(verb.talk(At(None, hub, actor)))
+
+
+class _StorePlayer:
+    def __init__(self, screen: StoreHost) -> None:
+        self._screen = screen
 
     async def play(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
@@ -76,21 +84,13 @@ class _Player:
         match step:
             case Ask():
                 return await self._ask(step)
-            case Do(command, driver):
-                result = await (driver or self._at.driver).execute(command)
-                self._session.family_stale = True
-                return result
-            case Follow(command, driver):
-                await screen.follow(command, driver or self._at.driver)
-            case Open(thread_id):
-                await screen.open_thread(thread_id)
-                return await self._session.hub.open(thread_id)
+            case Work(text, run):
+                screen.show_work(text)
+                return await run()
             case Show(text, title, hint=hint, more=more, visible=visible):
-                keys = [f"{screen.key_hints[hint[0]]} {hint[1]}"] if hint is not None else []
+                keys = [f"{keymap_of(screen.app).key_hints[hint[0]]} {hint[1]}"] if hint is not None else []
                 if more or not visible:
                     screen.show_message("; ".join([text, *more, *keys]), title)
-            case ShowValue(channel, shown_at, value):
-                screen.show_value(channel, shown_at, value)
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:
@@ -129,6 +129,30 @@ class _Player:
 
 async def _find_out(find_out: Callable[[], Coroutine[Any, Any, Consequences]], dialog: Dialog) -> None:
     dialog.say_more((await find_out()).text)
+
+
+class _Player(_StorePlayer):
+    def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
+        super().__init__(screen)
+        self._host, self._session, self._at = screen, session, at
+
+    async def _reply(self, step: TalkStep) -> Any:
+        host = self._host
+        match step:
+            case Do(command, driver):
+                result = await (driver or self._at.driver).execute(command)
+                self._session.family_stale = True
+                return result
+            case Follow(command, driver):
+                await host.follow(command, driver or self._at.driver)
+            case Open(thread_id):
+                await host.open_thread(thread_id)
+                return await self._session.hub.open(thread_id)
+            case ShowValue(channel, shown_at, value):
+                host.show_value(channel, shown_at, value)
+            case _:
+                return await super()._reply(step)
+        return None
 
 
 def _refused(error: HitlError | None) -> list[str]:

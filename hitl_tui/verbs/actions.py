@@ -314,7 +314,7 @@ _OTHERS: Final[tuple[Action, ...]] = (
 
 
 def _with_verbs(others: Sequence[Action]) -> tuple[Action, ...]:
-    """Return the rows of the run screen: the row of each verb comes after the row that it names."""
+    """Return rows with those of the verbs, each of which comes after the row that it names."""
     after: dict[str, list[Action]] = {}
     for entry in verbs().values():
         verb = entry.load()
@@ -333,7 +333,7 @@ ACTIONS: Final = _with_verbs(_OTHERS)
 BY_ID: Final = {action.id: action for action in ACTIONS}
 
 
-SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
+_SCREENS: Final[tuple[Action, ...]] = (
     Action("list.up", "up,k", "Up", "One row up, in every list, pane and page", "Lists"),
     Action("list.down", "down,j", "Down", "One row down", "Lists"),
     Action("list.page_up", "pageup", "Page up", "Many rows up", "Lists", on_card=True),
@@ -393,7 +393,6 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("deletion.why", "r", "Why", "Type a reason, which the store keeps", "Threads"),
     Action("store.channels", "enter", "By channel", "What fills the selected thread, by channel", "Pages"),
     Action("store.prune", "p", "Prune", "Delete threads by a rule, after you see the list", "Pages"),
-    Action("store.vacuum", "v", "Vacuum", "Free the space of deleted threads", "Pages"),
     Action("store.deleted", "d", "Deleted", "Who deleted which threads, when and why", "Pages"),
     Action("threads.back", "escape", "Back", "From the search to the list, then to the run", "Threads"),
     Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),
@@ -446,5 +445,6 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("breaks.back", "escape", "Back", "From the text to the list, then to the run", "Breakpoints"),
 )  # fmt: skip
 
+SCREEN_ACTIONS: Final = _with_verbs(_SCREENS)
 ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)
 ALL_BY_ID: Final = {action.id: action for action in ALL_ACTIONS}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command
@@ -213,7 +213,19 @@ class ShowValue:
     document: Document
 
 
-TalkStep: TypeAlias = Ask | Do | Follow | Open | Show | ShowValue
+@dataclass(frozen=True)
+class Work:
+    """Something for a hub that takes its time; the host says so meanwhile. The reply is its result.
+
+    Args:
+        text: what goes on.
+    """
+
+    text: str
+    run: Callable[[], Coroutine[Any, Any, Any]]
+
+
+TalkStep: TypeAlias = Ask | Do | Follow | Open | Show | ShowValue | Work
 Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
@@ -223,6 +235,7 @@ class At:
     """What a verb is used on, and by whom.
 
     Args:
+        thread: the thread; None for a verb about the store.
         seen: the hash of the state that was shown to the person; b"" if nothing was shown.
         step: a step of the thread, if one was named or is shown; None for the newest.
         selected: the channel that is selected.
@@ -233,7 +246,7 @@ class At:
         given: what was typed after the verb, by field; the fields of `Verb.options` and `Verb.arguments`.
     """
 
-    driver: Driver
+    thread: Driver | None
     hub: Hub
     actor: str
     seen: bytes = b""
@@ -245,6 +258,12 @@ class At:
     leaves: bool = False
     given: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def driver(self) -> Driver:
+        """The thread of a verb about one."""
+        assert self.thread is not None
+        return self.thread
+
 
 @dataclass(frozen=True)
 class Verb:
@@ -254,7 +273,8 @@ class Verb:
     subcommand.
 
     Args:
-        command: its command: whether it can be done now is asked about this one.
+        command: its command: whether it can be done now is asked about this one; None for a verb that sends
+            none to a thread.
         talk: starts the conversation.
         action: its row in the tables of actions; None if the screen offers it in another way.
         after: the id of the action that its row follows.
@@ -267,9 +287,10 @@ class Verb:
         dry_run: what `--dry-run` does; "" for a verb without it.
         confirms: the subcommand has `--yes`.
         builds: the subcommand takes the thread's graph, though the verb's command does not.
+        about: what it is used on.
     """
 
-    command: type[Command[Any]]
+    command: type[Command[Any]] | None
     talk: Callable[[At], Talk]
     action: Action | None = None
     after: str = ""
@@ -282,6 +303,7 @@ class Verb:
     dry_run: str = ""
     confirms: bool = False
     builds: bool = False
+    about: Literal["thread", "store"] = "thread"
 
 
 FORK_DRY_RUN: Final = "Only show which nodes would run again, and what they used last time."

@@ -90,7 +90,7 @@ def test_several_threads_are_deleted_and_pruned_and_the_size_of_the_store_is_sho
     app.expect(0, "resume", "memo-42", "--headless")
     output = talk(
         "P\nP older soon\nP older 0s last 1 force\nno\nP older 0s\nyes\n\nX mail-bot-1 mail-bot-2 force\n"
-        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nS vacuum\nS deleted\nl mine all\nq\n",
+        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nvacuum\nS deleted\nl mine all\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
     assert "no rule says what to delete" in output
@@ -103,7 +103,7 @@ def test_several_threads_are_deleted_and_pruned_and_the_size_of_the_store_is_sho
     assert "No closing quotation" in output
     assert "there is no thread 'mail-bot-3'" in output
     assert "cached states: " in output
-    assert "of it free; S vacuum frees the space." in output
+    assert "of it free; vacuum frees the space." in output
     assert " before, " in output
     assert "  | 3. just now: mail-bot-2 deleted by tester (" in output
     assert "  |   prune: older than 0s" in output

@@ -177,7 +177,7 @@ async def test_a_stopped_deletion_marks_only_the_deleted_threads(
         await it.press("escape")
         await it.shows("stopping after these")
         store.can_continue.set()
-        await it.shows("deleted 3 threads; 2 threads stayed")
+        await it.shows("deleted 3 threads; 2 threads kept")
         for name in ("a", "a-2", "b", "b-2", "c"):
             assert (f"✔ {name}: " in it.text()) == (name not in names(store)), name
 

@@ -16,6 +16,7 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.cli.opening import hub_over
 from hitl_tui.config import load_settings
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command, verb
@@ -34,6 +35,13 @@ LOOKS = ("look_at", "prepare_graph")
 
 
 @dataclass(frozen=True)
+class OnStore:
+    """What was done to a store: a method of its hub."""
+
+    method: str
+
+
+@dataclass(frozen=True)
 class Case:
     """A use of a verb: what is typed and chosen, on every host.
 
@@ -47,6 +55,7 @@ class Case:
         sends: the commands that each host sends as "ann", without the seen hash.
         only: the hosts that have the verb there; all three, if nothing else is said.
         keys: what the screen presses before the verb's key, as to select a channel.
+        ready: what the screen shows once these are pressed.
         codes: the exit codes that the subcommand may have.
         asked_again: what the dialog says when it comes again; "" if it closes.
         selected: the fields that the screen does not ask for, since they are selected there.
@@ -56,12 +65,13 @@ class Case:
     verb: str
     graph: str
     prepare: Callable[[App], object]
-    sends: tuple[Command[Any], ...]
+    sends: tuple[Command[Any] | OnStore, ...]
     fields: Mapping[str, str] = field(default_factory=dict)
     choice: str = ""
     step: int | None = None
     only: tuple[str, ...] = HOSTS
     keys: tuple[str, ...] = ()
+    ready: str = ""
     codes: tuple[int, ...] = (0, 1, 3)
     asked_again: str = ""
     selected: tuple[str, ...] = ()
@@ -84,10 +94,10 @@ class Hosts:
         case.prepare(self._app)
         return path
 
-    def play(self, host: str, case: Case, store: Path) -> list[Command[Any]]:
+    def play(self, host: str, case: Case, store: Path) -> list[Command[Any] | OnStore]:
         """Play a case on a host; return the commands that were carried out."""
-        sent: list[Command[Any]] = []
-        execute = LocalDriver.execute
+        sent: list[Command[Any] | OnStore] = []
+        execute, vacuum = LocalDriver.execute, LocalHub.vacuum
 
         async def noted(driver: LocalDriver, command: Command[Any]) -> Any:
             result = await execute(driver, command)
@@ -95,8 +105,14 @@ class Hosts:
                 sent.append(command)
             return result
 
+        async def vacuumed(hub: LocalHub) -> Any:
+            result = await vacuum(hub)
+            sent.append(OnStore("vacuum"))
+            return result
+
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(LocalDriver, "execute", noted)
+            patch.setattr(LocalHub, "vacuum", vacuumed)
             patch.setattr("hitl_tui.plain.conversations.confirm", lambda console, question: True)
             match host:
                 case "screen":
@@ -107,7 +123,7 @@ class Hosts:
                     self._as_subcommand(case)
         return sent
 
-    async def _on_screen(self, case: Case, path: Path, sent: list[Command[Any]]) -> None:
+    async def _on_screen(self, case: Case, path: Path, sent: list[Command[Any] | OnStore]) -> None:
         store = SQLiteCheckpointer(path)
         hub = hub_over(store, load_settings({"reviewer": "ann"}))
 
@@ -123,7 +139,10 @@ class Hosts:
             if case.step is not None:
                 await screen.press("home", *["right"] * case.step)
                 await screen.shows(f"Channels at step {case.step}")
-            await screen.press(*case.keys, action.default_keys[0])
+            await screen.press(*case.keys)
+            if case.ready:
+                await screen.shows(case.ready)
+            await screen.press(action.default_keys[0])
             await _fill(screen, case)
             if case.asked_again:
                 await screen.shows(case.asked_again)
@@ -141,7 +160,9 @@ class Hosts:
 
     def _as_subcommand(self, case: Case) -> None:
         shown = verbs()[case.verb].load()
-        words = [case.verb, "r" if case.step is None else f"r@{case.step}"]
+        words = [case.verb]
+        if shown.about == "thread":
+            words.append("r" if case.step is None else f"r@{case.step}")
         given = {
             each: shlex.split(case.fields[each.name]) if each.many else [case.fields[each.name]]
             for each in (*shown.arguments, *shown.options)
@@ -189,9 +210,10 @@ async def _choose(screen: Screen, name: str) -> None:
     await screen.press(option.key)
 
 
-def without_seen(command: Command[Any]) -> Command[Any]:
+def without_seen(command: Command[Any] | OnStore) -> Command[Any] | OnStore:
     """Return a command without the hash of what was shown, which subcommands leave empty."""
-    return msgspec.structs.replace(command, seen=b"") if hasattr(command, "seen") else command
+    has_seen = isinstance(command, Command) and hasattr(command, "seen")
+    return msgspec.structs.replace(command, seen=b"") if has_seen else command
 
 
 def each_host(*cases: Case) -> Any:

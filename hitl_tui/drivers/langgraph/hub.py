@@ -16,7 +16,7 @@ from hitl_tui.drivers.langgraph.mirror import Mirror, SubgraphRun, namespace_of,
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.run_context import checked, with_defaults
 from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
-from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
+from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL, sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring
 from hitl_tui.drivers.local import LocalDriver, Observe
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.stores.deletion import Watch
 
-UPKEEP_REFUSAL: Final = (
-    "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
-)
 
 _IN_MEMORY: Final = (
     "the graph keeps this thread in memory: the thread and its requests are lost when this program ends"
@@ -249,7 +246,11 @@ class LangGraphHub(LocalHub):
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`; as their checkpointer keeps them."""
         saver = self.mirror.app.root.checkpointer
-        return tuple(await sizes_of(saver, self._store, watch=watch)), await space_of(saver)
+        return tuple(await sizes_of(saver, self._store, watch=watch)), await self.space()
+
+    async def space(self) -> Space:
+        """See `Hub.space`; that of their checkpointer."""
+        return await space_of(self.mirror.app.root.checkpointer)
 
     @property
     def no_agents(self) -> str:

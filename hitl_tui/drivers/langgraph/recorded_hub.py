@@ -15,7 +15,7 @@ from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.pregel import App
 from hitl_tui.drivers.langgraph.recorded import Checkpoints
-from hitl_tui.drivers.langgraph.sizes import sizes_of, space_of
+from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL, sizes_of, space_of
 from hitl_tui.drivers.langgraph.window import Window, newest_page
 from hitl_tui.drivers.langgraph.window_driver import Mirroring, WindowDriver
 from hitl_tui.drivers.local import LocalDriver
@@ -176,6 +176,15 @@ class RecordedHub(LocalHub):
     async def sizes(self, watch: Watch | None = None) -> tuple[tuple[ThreadSize, ...], Space]:
         """See `Hub.sizes`."""
         return await self._recorded_threads.sizes(watch)
+
+    async def space(self) -> Space:
+        """See `Hub.space`."""
+        return (await self.sizes())[1]
+
+    @property
+    def upkeep_refusal(self) -> str:
+        """See `Hub.upkeep_refusal`."""
+        return UPKEEP_REFUSAL
 
     @property
     def no_agents(self) -> str:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _ONCE: Final = ("InMemorySaver", "BasePostgresSaver")
 """Checkpointers that keep a value once for as long as it stays; others write all of them with each step."""
 _PAGES: Final = ("page_count", "freelist_count", "page_size")
+UPKEEP_REFUSAL: Final = (
+    "LangGraph's checkpointer keeps these threads: delete them there, `threads` forgets them then"
+)
 
 
 class _Measure:

@@ -21,7 +21,24 @@ from hitl_tui.view.session import ViewSession
 Severity = Literal["information", "warning", "error"]
 
 
-class Host(Protocol):
+class StoreHost(Protocol):
+    """The screen that a question about a store stands over."""
+
+    @property
+    def app(self) -> App[object]:
+        """The app it is part of."""
+
+    def command(self, work: Work, group: str = "command") -> None:
+        """Do some work; errors are shown and not raised."""
+
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """A quiet note."""
+
+    def show_work(self, text: str) -> None:
+        """Say what goes on, until the next message."""
+
+
+class Host(StoreHost, Protocol):
     """The screen that a question stands over: it sends commands, and tells how they went."""
 
     actor: str
@@ -29,16 +46,6 @@ class Host(Protocol):
     key_hints: Mapping[str, str]
     session: ViewSession | None
     attention: Attention
-
-    @property
-    def app(self) -> App[object]:
-        """The app it is part of."""
-
-    def command(self, work: Work, group: str = "command") -> None:
-        """Send a command to the driver; errors are shown and not raised."""
-
-    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """A quiet note."""
 
     def show_value(self, channel: str, step: int, value: object) -> None:
         """Show the value of a channel that is hidden otherwise."""

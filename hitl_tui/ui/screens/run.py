@@ -677,6 +677,10 @@ class RunScreen(RoleScreen):
             self.session.revealed = Revealed(channel, step, value)
             self.shown_value.show_again()
 
+    def show_work(self, text: str) -> None:
+        """Say what goes on."""
+        self.show_message(text)
+
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"

@@ -17,10 +17,12 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores.deletion import Retention
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.ui.work import start_work
+from hitl_tui.ui.work import Work, start_work
+from hitl_tui.verbs import verbs
 from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.deletion import (
     MOST_DELETED,
@@ -29,7 +31,6 @@ from hitl_tui.view.deletion import (
     part_rows,
     size_rows,
     space_words,
-    vacuum_words,
 )
 from hitl_tui.view.followed import followed, outcome_lines
 from hitl_tui.view.format import count
@@ -80,7 +81,7 @@ class StoreScreen(OverlayScreen):
     AUTO_FOCUS = "#help"
 
     def __init__(
-        self, hub: Hub, actor: str | None, now: Callable[[], int], current: str, keys: Sequence[str] = ()
+        self, hub: Hub, actor: str, now: Callable[[], int], current: str, keys: Sequence[str] = ()
     ) -> None:
         super().__init__(keys)
         self._hub = hub
@@ -225,24 +226,7 @@ class StoreScreen(OverlayScreen):
 
     def action_vacuum(self) -> None:
         """Ask, then free the space."""
-        from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
-        from hitl_tui.view.keymap import BACK, Option
-
-        def answered(answer: DialogResult | None) -> None:
-            if answer is not None and answer.id == "vacuum":
-                start_work(self, self._vacuum, group="vacuum", exclusive=True)
-
-        if self._refused():
-            return
-        options = [
-            Option("vacuum", "v", "free the space"),
-            BACK,
-        ]
-        text = [
-            f"Now {space_words(self._space) or 'it is on no disk'}.",
-            "Graphs that no thread uses are deleted, too. Nobody can write to the store meanwhile.",
-        ]
-        self.app.push_screen(Dialog("Free unused space?", text, options), answered)
+        start_work(self, self._vacuum, group="vacuum", exclusive=True)
 
     def _refused(self) -> bool:
         """Whether nothing can be taken out here; says why."""
@@ -251,15 +235,28 @@ class StoreScreen(OverlayScreen):
         return bool(why)
 
     async def _vacuum(self) -> None:
-        self.query_one(SizeList).set_titles("What fills the store", "freeing space…")
-        self._vacuums = True
+        from hitl_tui.ui.conversations import play_on_store
+
         try:
-            self.notify(vacuum_words(*await self._hub.vacuum()), markup=False)
+            await play_on_store(self, self._hub, self._actor, verbs()["vacuum"].load())
         except HitlError as error:
-            self.notify(failure_words(error), title="Vacuum", severity="error", markup=False)
-        finally:
+            self.show_message(failure_words(error), "Vacuum", "error")
+        if self._vacuums:
             self._vacuums = False
-        self._look()
+            self._look()
+
+    def command(self, work: Work, group: str = "command") -> None:
+        """Do some work beside the page."""
+        start_work(self, work, group=group)
+
+    def show_work(self, text: str) -> None:
+        """Say that space is being freed."""
+        self._vacuums = True
+        self.query_one(SizeList).set_titles("What fills the store", text)
+
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """Show a note for a while."""
+        self.notify(sanitise_line(text, 400), title=title, severity=severity, markup=False)
 
 
 class DecisionsScreen(PageScreen):

@@ -472,7 +472,7 @@ class ThreadsScreen(OverlayScreen):
         """What fills the store."""
         from hitl_tui.ui.screens.store import StoreScreen
 
-        screen = StoreScreen(self._hub, self._actor, self._now, self._list.current)
+        screen = StoreScreen(self._hub, self._actor or "", self._now, self._list.current)
         self.app.push_screen(screen, lambda _: self._load())
 
     def action_workers(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.discovery import sync_threads
-from hitl_tui.drivers.langgraph.hub import UPKEEP_REFUSAL
+from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL
 from hitl_tui.engine.commands import Start
 from hitl_tui.errors import UsageError
 from hitl_tui.stores.deletion import DeletionPlan, Retention

@@ -1,0 +1,1 @@
+"""Keep and delete"""
