@@ -218,7 +218,7 @@ class Work:
     """Something for a hub that takes its time; the host says so meanwhile. The reply is its result.
 
     Args:
-        text: what goes on.
+        text: what is being done.
     """
 
     text: str

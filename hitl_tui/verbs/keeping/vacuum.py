@@ -18,7 +18,7 @@ from hitl_tui.view.shapes import Document
 
 
 class VacuumDocument(Document, frozen=True):
-    """`vacuum`."""
+    """`vacuum`: the space before and after."""
 
     before: Annotated[int, about("Bytes on disk before.")]
     after: Annotated[int, about("Bytes on disk now.")]
