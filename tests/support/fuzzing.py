@@ -58,6 +58,7 @@ BURST: Final = (5, 20)
 """Fewest and most inputs of a burst."""
 ALONE: Final = 0.5
 """How often an input is sent alone, and the app settles after it."""
+ALONE_ON_CARD: Final = 0.9
 WORK: Final = 0.02
 """Seconds for which it is waited for the work that a burst has begun; another burst may come meanwhile."""
 HANGS: Final = 300.0
@@ -199,8 +200,10 @@ class Fuzzer:
         shutil.copy(self._original, path)
         store = open_store(str(path))
         hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
-        names = [row.info.thread_id for row in store.threads()]
-        first = self._random.choice(names)
+        rows = store.threads()
+        # A card needs a thread that waits; every other screen begins on any.
+        asks = [row for row in rows if row.waiting_for] if OPENED_BY[screen].startswith("d") else rows
+        first = self._random.choice(asks).info.thread_id
         size = self._random.choice(SIZES[:4])
 
         async def open_driver() -> Any:
@@ -252,7 +255,9 @@ class Fuzzer:
     def _burst(self, app: HitlApp) -> list[Given]:
         """What comes before the app settles: several keys and pastes, or one input of any kind."""
         given = self._input(app)
-        if not _may_follow(given) or self._random.random() < ALONE:
+        # On a card keys come one by one, too, or nothing would ever be decided.
+        alone = ALONE if app.run_screen is None or not app.run_screen.review.state else ALONE_ON_CARD
+        if not _may_follow(given) or self._random.random() < alone:
             return [given]
         more = (self._input(app) for _ in range(self._random.randint(*BURST) - 1))
         return [given, *filter(_may_follow, more)]
