@@ -21,6 +21,7 @@ from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command, verb
 from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.gate import gate_of
 from hitl_tui.ui.screens.dialogs import Dialog
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
@@ -207,6 +208,7 @@ async def _choose(screen: Screen, name: str) -> None:
     option = next(
         each for each in choices.options if each.id == name or (not name and each.key != "ask.back")
     )
+    await screen.until(lambda: gate_of(screen.app).is_settled and choices.has_focus, "keys decide")
     await screen.press(option.key)
 
 
