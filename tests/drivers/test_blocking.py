@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import GraphRunner, ThreadBusy
+from hitl_tui import END, START, Channel, GraphRunner, StateGraph, ThreadBusy
 from hitl_tui.engine.commands import Cancel, CancelAttempt, Fork, Pause, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded, StepCommitted
 from hitl_tui.engine.nodes.activity import Activity
@@ -231,9 +231,34 @@ async def test_a_node_that_is_quick_again_and_again_may_block_each_time_after(be
     assert set(threads) == {f"hitl-tui engine {watcher.driver.thread_id}", "hitl-tui node"}
 
 
-async def test_attempts_of_quick_steps_do_not_wait_for_the_garbage_collector(bench: Bench) -> None:
+async def say_async(state: Any) -> dict[str, Any]:
+    return {"log": "async"}
+
+
+def mapping(store: Any, steps: int) -> GraphRunner:
+    """A map after a map, each over one item."""
+    graph = StateGraph({"items": Channel([1], reducer="overwrite"), "log": Channel([], reducer="append")})
+    names = [f"n{place}" for place in range(steps)]
+    for name in names:
+        graph.add_map(name, over="items", node=say("mapped"))
+    for source, target in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(source, target)
+    return graph.compile(checkpointer=store)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(lambda store, steps: line(store, *[say("quick")] * steps), id="quick"),
+        pytest.param(lambda store, steps: line(store, *[say_async] * steps), id="async"),
+        pytest.param(mapping, id="map"),
+    ],
+)
+async def test_attempts_that_have_returned_do_not_wait_for_the_garbage_collector(
+    bench: Bench, build: Callable[[Any, int], GraphRunner]
+) -> None:
     steps = 20
-    watcher = await bench.watch(line(bench.store, *[say("quick")] * steps))
+    watcher = await bench.watch(build(bench.store, steps))
     gc.collect()
     gc.disable()
     try:

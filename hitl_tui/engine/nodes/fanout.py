@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -69,39 +69,62 @@ async def race(
     Raises:
         Exception: what `run` raised; the rest is stopped then, as when this itself is cancelled.
     """
-    queue = deque(entries)
-    running: dict[asyncio.Task[None], T] = {}
-    loop = asyncio.get_running_loop()
-    finished: asyncio.Future[None] = loop.create_future()
-
-    def start_more() -> None:
-        if finished.done():
-            return
-        while queue and len(running) < at_once and not is_decided() and not is_halted():
-            entry = queue.popleft()
-            task = loop.create_task(run(entry))
-            running[task] = entry
-            task.add_done_callback(ended)
-        if is_decided() or not running:
-            finished.set_result(None)
-
-    def ended(task: asyncio.Task[None]) -> None:
-        del running[task]
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not finished.done():
-            finished.set_exception(error)
-        start_more()
-
+    race = _Race(entries, run, at_once=at_once, is_decided=is_decided, is_halted=is_halted)
     try:
-        start_more()
-        await finished
+        race.start_more()
+        await race.finished
     finally:
-        left = list(running.items())
+        left = list(race.running.items())
         for task, entry in left:
             on_stop(entry)
             task.cancel()
         if left:
             await asyncio.wait([task for task, _ in left], timeout=_PATIENCE)
+
+
+class _Race(Generic[T]):
+    """The entries of a `race`: those that wait for their turn, and those that run."""
+
+    def __init__(
+        self,
+        entries: Iterable[T],
+        run: Callable[[T], Coroutine[Any, Any, None]],
+        *,
+        at_once: int,
+        is_decided: Callable[[], bool],
+        is_halted: Callable[[], bool],
+    ) -> None:
+        self.running: dict[asyncio.Task[None], T] = {}
+        self._loop = asyncio.get_running_loop()
+        self.finished: asyncio.Future[None] = self._loop.create_future()
+        self._queue = deque(entries)
+        self._run = run
+        self._at_once = at_once
+        self._is_decided = is_decided
+        self._is_halted = is_halted
+
+    def start_more(self) -> None:
+        """Start as many as may run, and finish once nothing is left to wait for."""
+        if self.finished.done():
+            return
+        while self._has_turn and not self._is_decided() and not self._is_halted():
+            entry = self._queue.popleft()
+            task = self._loop.create_task(self._run(entry))
+            self.running[task] = entry
+            task.add_done_callback(self._ended)
+        if self._is_decided() or not self.running:
+            self.finished.set_result(None)
+
+    @property
+    def _has_turn(self) -> bool:
+        return bool(self._queue) and len(self.running) < self._at_once
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self.running[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self.finished.done():
+            self.finished.set_exception(error)
+        self.start_more()
 
 
 async def run_fanout(
