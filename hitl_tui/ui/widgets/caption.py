@@ -1,4 +1,4 @@
-"""What the audience of a show reads: a bold line and quiet ones, in a box below the panes."""
+"""Caption of a presentation for its audience: a bold line and plain ones, in a box below the panes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from hitl_tui.view.stage import Caption
 
 _MOST = 5
-"""Rows of a caption, in a screen of 24."""
+"""Rows of a caption on a screen of 24 rows."""
 
 
 class CaptionBox(LineView):
-    """Hidden while there is nothing to read."""
+    """Box for the caption; hidden while there is none."""
 
     can_focus = False
 
@@ -25,7 +25,7 @@ class CaptionBox(LineView):
         self._wrapped_for = 0
 
     def show_caption(self, caption: Caption, width: int) -> None:
-        """Show a step of a presentation, as many rows as it needs.
+        """Show the caption of a step of a presentation, in as many rows as it needs.
 
         Args:
             width: width of the screen in cells.

@@ -1,4 +1,4 @@
-"""The table of channels: what the shown step did to each, its reducer and its value on one line."""
+"""Table of channels: what the shown step did to each, its reducer and its value on one line."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MARK_ROLES: dict[str, Role] = {"+": "ok", "≠": "warning", "=": "dim", "✎": 
 
 
 class ChannelsPane(LineView):
-    """Channels with a cursor; the first row names the columns and stays.
+    """Channels with a cursor; the first row has the column names and doesn't scroll.
 
-    `picked` is True once the user has moved the cursor; until then it goes where something changes.
+    `picked` is True once the user has moved the cursor; until then it follows the changes.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +37,7 @@ class ChannelsPane(LineView):
     ]
 
     class Selected(Message):
-        """Another channel was selected; `picked` where the user has done it."""
+        """Another channel was selected; `picked` if the user selected it."""
 
         def __init__(self, name: str, picked: bool) -> None:
             super().__init__()
@@ -48,25 +48,25 @@ class ChannelsPane(LineView):
         super().__init__("channels", "Channels")
         self.all_rows: tuple[ChannelRow, ...] = ()
         self.channel_rows: tuple[ChannelRow, ...] = ()
-        """Those that the filter lets through."""
+        """Channels that pass the filter."""
         self.word = ""
         self._only_changed = False
         self._step_titles = ("Channels", "")
         self.selected = ""
         self.picked = False
         self._lead = "  "
-        """What stands before the names: what the step did, then taint where there is any."""
+        """Prefix of each name: what the step did, then a mark for untrusted data."""
         self._names = 8
         self._reducers = 7
         self._below: tuple[Line, ...] = ()
 
     @property
     def rows_left(self) -> int:
-        """Rows below the table."""
+        """Return how many rows are free below the table."""
         return self.scrollable_content_region.height - len(self.channel_rows) - 1
 
     def show_below(self, lines: tuple[Line, ...]) -> None:
-        """Tell more in the rows below the table, while it is alone on screen."""
+        """Show further lines in the rows below the table, while it is alone on screen."""
         if lines != self._below:
             self._below = lines
             self.repaint()
@@ -82,7 +82,7 @@ class ChannelsPane(LineView):
         self._show_rows()
 
     def filter_rows(self, word: str, *, only_changed: bool) -> None:
-        """Show only the channels whose names hold a word, and of these only what the step changed."""
+        """Show only the channels with `word` in their names, or of these only what the step changed."""
         self.word, self._only_changed = word, only_changed
         self._show_rows()
 
@@ -108,26 +108,26 @@ class ChannelsPane(LineView):
         self.repaint()
 
     def _measure(self) -> None:
-        """Give the names as much as the longest one takes, and leave most of the room to the values."""
+        """Make the name column as wide as the longest name, and leave most of the room to the values."""
         most = max(_NAMES, self.scrollable_content_region.width * 2 // 5)
         self._names = min(max([7, *(cell_len(row.name) for row in self.channel_rows)]), most)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other columns for another width."""
+        """Lay out the columns for another width."""
         super().on_resize(event)
         self._measure()
         self.repaint()
 
     @property
     def selected_row(self) -> ChannelRow | None:
-        """The row of the cursor."""
+        """Row of the cursor."""
         return next((row for row in self.channel_rows if row.name == self.selected), None)
 
     def select(self, name: str, *, picked: bool = False) -> None:
         """Move the cursor to a channel.
 
         Args:
-            picked: the user does.
+            picked: whether the user moves it.
         """
         self.picked = self.picked or picked
         if name and name != self.selected:
@@ -145,13 +145,13 @@ class ChannelsPane(LineView):
                 self.scroll_to(y=index if index < top else index - room + 1, animate=False)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by so many rows."""
+        """Move the cursor by a number of rows."""
         if self.channel_rows:
             row = min(max((self.cursor_row or 0) + by, 0), len(self.channel_rows) - 1)
             self.select(self.channel_rows[row].name, picked=True)
 
     def visible_row(self, y: int) -> Row:
-        """The row of column names, or a channel."""
+        """Return the row of column names, or a channel."""
         if y == 0:
             names = (
                 self._lead + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
@@ -184,6 +184,6 @@ class ChannelsPane(LineView):
 
 
 def _short(reducer: str, room: int) -> str:
-    """A reducer in a column: of one that has no room what it was made with gives way first."""
+    """Return a reducer in short; in a narrow column its arguments are cut first."""
     name, kind, _ = reducer.partition("(")
     return reducer if cell_len(reducer) <= room else cut(f"{name}(…)" if kind else name, room)

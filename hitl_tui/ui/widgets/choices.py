@@ -1,4 +1,4 @@
-"""A short list of things to choose from: by letter, by arrow keys and enter, or with the mouse."""
+"""Short list to choose from by letter, by arrow keys and enter, or with the mouse."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from hitl_tui.view.spans import Line, Span, plain_text
 
 _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}
 _NOTE_LEAST: Final = 10
-"""Cells of a note below which it is left out: nobody can read a piece of a name."""
+"""Cells below which a note is left out: a piece of a name is of no use."""
 
 
 class Choices(LineView):
-    """Letters choose only while this list has the focus; `armed` False makes it deaf for a while."""
+    """List to choose from; letters choose only while it has the focus, nothing does while not `armed`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("ask.up", "move(-1)"),
@@ -46,7 +46,7 @@ class Choices(LineView):
 
         Attributes:
             by_letter: its own key was pressed.
-            refusal: why it may decide nothing; "" where it may.  Only a list that is `judged` tells of those.
+            refusal: why it may decide nothing, or "" if it may; only a `judged` list reports refused choices.
         """
 
         def __init__(self, option: Option, *, by_letter: bool = False, refusal: str = "") -> None:
@@ -67,8 +67,8 @@ class Choices(LineView):
 
         Args:
             elsewhere: the keys, by action, that the screen heeds while another widget has the focus.
-            judged: whoever hears of a choice judges itself what a refused key or click may still do.
-        """
+            elsewhere: keys, by action, that work on the screen while another widget has the focus.
+        judged: whether the receiver of a choice judges itself what a refused key or click may still do."""
         super().__init__(name)
         self._judged = judged
         self._clicked: Timer | None = None
@@ -79,14 +79,14 @@ class Choices(LineView):
         self.set_options(options)
 
     def set_options(self, options: Sequence[Option], cursor: int = 0) -> None:
-        """Offer these, with the cursor on one of them."""
+        """Offer these options, with the cursor on one of them."""
         self.options = tuple(options)
         self.cursor_row = cursor if options else None
         self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
     def take_keys_from(self, elsewhere: Sequence[str], entered: int | None = None) -> None:
-        """Other keys are heeded while another widget has the focus, as none of them while it is typed in.
+        """Set the keys that choose while another widget has the focus; () while the user types there.
 
         Args:
             entered: the row that enter takes there.
@@ -95,16 +95,16 @@ class Choices(LineView):
         self.repaint()
 
     def line(self, row: int) -> Line:
-        """A choice; its key is dim while pressing it does something else."""
+        """Return the line of a choice; its key is dim while pressing it does something else."""
         option = self.options[row]
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
         entered = row == self._entered and not self.has_focus
         live = self.armed and (self.has_focus or entered or option.key in self._elsewhere)
         keys = ("enter",) if entered else option.keys(keymap_of(self.app))
-        if not keys and row == self.cursor_row:  # what was given no letter is taken where the cursor is
+        if not keys and row == self.cursor_row:  # without a letter, it is chosen by moving the cursor there
             keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
-        # Beside the key, where no label is too long for it.
+        # Beside the key, unless a label is too long for that.
         risk = (Span(f" ! {option.risk} ", "badge-error"), Span("  ")) if option.risk else ()
         lead = ours(f" {key:^5}  ", "key" if live else "key-off")
         whole = (lead, *risk, Span(option.label, "value"))
@@ -112,7 +112,7 @@ class Choices(LineView):
         return whole if note and room < min(len(note[0].text), _NOTE_LEAST) else (*whole, *note)
 
     def grounded(self, line: Line, ground: str) -> Row:
-        """A line on its ground; what is of risk keeps its colour under the cursor."""
+        """Return a line on its background; a risky choice keeps its colour under the cursor."""
         row = super().grounded(line, ground)
         kept = tuple(
             old if old.role == "badge-error" else new for old, new in zip(line, row.line, strict=True)
@@ -120,7 +120,7 @@ class Choices(LineView):
         return replace(row, line=kept)
 
     def arm(self, armed: bool) -> None:
-        """Listen, or don't."""
+        """Accept keys and clicks, or ignore them."""
         self.armed = armed
         self.repaint()
 
@@ -131,14 +131,14 @@ class Choices(LineView):
             self.repaint()
 
     def action_choose(self) -> None:
-        """Take the choice under the cursor; where there is no cursor, the one that says this key."""
+        """Take the choice under the cursor, or without a cursor the one whose key is enter."""
         says = next((row for row, option in enumerate(self.options) if option.key == "ask.take"), None)
         row = says if self.cursor_row is None else self.cursor_row
         if self.armed and row is not None:
             self._choose(row, gate_of(self.app).refusal)
 
     def _choose(self, row: int, refusal: str, *, by_letter: bool = False) -> None:
-        """Tell of a choice; what may decide nothing leads back at most."""
+        """Report a choice; a refused one can at most lead back."""
         option = self.options[row]
         if not refusal and row not in rows_on_screen(self):
             refusal = f"“{option.label}” is not on screen; make the window larger"
@@ -163,7 +163,7 @@ class Choices(LineView):
         return event.key in keys or (event.character is not None and event.character in keys)
 
     def on_click(self, event: events.Click) -> None:
-        """Take the clicked choice, once it is clear that it is no double click."""
+        """Take the clicked choice, once it is clear that it isn't a double click."""
         event.stop()
         if is_other_button(event):
             return
@@ -179,7 +179,7 @@ class Choices(LineView):
 
     def _take_clicked(self, option: Option, refusal: str) -> None:
         self._clicked = None
-        # Another page may have been opened since, or the window have got another size.
+        # Meanwhile another page may have been opened, or the window may have another size.
         if self.app.screen is self.screen and option in self.options and self.armed:
             self._choose(self.options.index(option), refusal or gate_of(self.app).click_refusal)
 

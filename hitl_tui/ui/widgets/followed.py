@@ -1,4 +1,4 @@
-"""What came of a person's decisions in a thread, in the place of the card: it stays, and tells what comes."""
+"""Outcome of a person's decisions in a thread, shown in place of the card and kept up to date."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hitl_tui.view.spans import Line, Span, untrusted
 _LOOKS_EVERY: Final = 0.5
 _NARROWEST: Final = 20
 _MOST: Final = 20
-"""Decisions that are told; `log --mine` has all of them."""
+"""Number of decisions that are shown; `log --mine` has all of them."""
 
 
 class FollowedPane(LineView):
-    """The newest decision first; looked at again whenever the thread has moved.
+    """Decisions and their outcome, newest first; read again whenever the thread has moved.
 
     Args:
         way: the key that closes it.
@@ -35,7 +35,7 @@ class FollowedPane(LineView):
         self._shown_of: object = None
 
     def on_mount(self) -> None:
-        """Tell it, now and whenever the thread has moved."""
+        """Show the outcome, now and whenever the thread has moved."""
         self.set_titles("What followed your decisions", f"{self._way} closes")
         self.show([(Span("looking…", "dim"),)])
         self.set_interval(_LOOKS_EVERY, self._look)

@@ -1,4 +1,4 @@
-"""The last row: the keys that do something now.  One widget, painted from the action table."""
+"""Last row: the keys that can be used now, painted by one widget from the action table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hitl_tui.view.spans import Line, Span, plain_text
 
 _MESSAGE_SECONDS = 5.0
 _WIDE = 80
-"""Cells for keys from which every key keeps its place, whatever can be done."""
+"""Cells from which every key keeps its place, whether it can be used or not."""
 
 
 class FooterBar(LineBar):
-    """Keys and their labels; those that can't be used now are dim.  A click does what the key does."""
+    """Keys and their labels; those that can't be used now are dim. A click does what the key does."""
 
     class Chosen(Message):
         """An action was clicked."""
@@ -44,13 +44,13 @@ class FooterBar(LineBar):
         )
 
     def show(self, situation: Situation) -> None:
-        """Show what can be done in a situation; paints only if it differs."""
+        """Show the actions of a situation; paint only if they differ."""
         if situation != self._situation:
             self._situation = situation
             self.refresh()
 
     def say(self, message: Line) -> None:
-        """Show a message beside the keys for a few seconds; those that matter least give way to it."""
+        """Show a message beside the keys for a few seconds; the least important keys make room for it."""
         self._message = message
         self.refresh()
         if self._timer is not None:
@@ -58,12 +58,12 @@ class FooterBar(LineBar):
         self._timer = self.set_timer(_MESSAGE_SECONDS, self._forget)
 
     def show_key(self, key: str) -> None:
-        """Show the last key that was pressed, as people write it; "" shows none."""
+        """Show the last pressed key as people write it; "" shows none."""
         self._key_pressed = key
         self.refresh()
 
     def take_back(self, texts: Collection[str]) -> None:
-        """Leave a message that is one of these."""
+        """Remove the message if it is one of these."""
         if plain_text(self._message) in texts:
             self._forget()
 
@@ -73,16 +73,16 @@ class FooterBar(LineBar):
 
     @property
     def message(self) -> Line:
-        """What is said now, () for nothing."""
+        """Current message, () if there is none."""
         return self._message
 
     def bar(self, width: int) -> Line:
-        """A message, or as many keys as fit, the palette's at the right end."""
+        """Return the message, or as many keys as fit, with the palette's at the right end."""
         if self._message:
             said = cell_len(plain_text(self._message)) + 2
             return (*self._keys(max(width - said, 0)), Span("  "), *self._message)
         if self._situation.typing:
-            # The field is there by now; imported with the screen, it would hold up the first paint.
+            # The field exists by now; importing it with the screen would delay the first paint.
             from hitl_tui.ui.widgets.safe_text import ReasonField
 
             self._places = []
@@ -104,7 +104,7 @@ class FooterBar(LineBar):
         return (*keys, ours("│", "faint"), ours(f" {palette}", "key"), Span(" palette ", "dim"))
 
     def _of_search(self) -> Line:
-        """The keys of a search beside the panes, and those that walk its places afterwards."""
+        """Return the keys of a search beside the panes, and later those that walk its results."""
         keys = self._keymap.shown
         own = (
             (keys("find.go"), "Go there"),
@@ -118,7 +118,7 @@ class FooterBar(LineBar):
         )
 
     def _keys(self, room: int) -> Line:
-        """As many keys as there is room for, and blanks for the rest of it; those of the card come first."""
+        """Return as many keys as fit, padded with blanks; the card's keys come first."""
         now = self._situation
         shown = [
             action
@@ -129,7 +129,7 @@ class FooterBar(LineBar):
             shown = [action for action in shown if action.works_on_card]
         if now.show:
             shown = self._of_show(shown)
-        if self._walks:  # what walks the findings is what the search was opened for
+        if self._walks:  # the keys that walk the results are what the search was opened for
             shown.sort(key=lambda action: action.id != "app.next")
         while shown and sum(self._width(action) for action in shown) > room:
             shown.pop(self._least(shown, room))
@@ -148,7 +148,7 @@ class FooterBar(LineBar):
         return (*spans, Span(" " * max(0, room - x)))
 
     def _of_show(self, shown: list[Action]) -> list[Action]:
-        """The keys of a show, with what an audience sees done besides; the card has its own keys."""
+        """Return the keys of a presentation, for an audience with its effects; the card has its own keys."""
         if self._situation.card:
             return [action for action in shown if action.group != "Stage"]
         fork, spotlight = BY_ID["change.fork"], BY_ID["look.spotlight"]
@@ -169,7 +169,7 @@ class FooterBar(LineBar):
         return " ".join(key for key in keys if key)
 
     def _least(self, actions: list[Action], width: int) -> int:
-        """Which to leave out: where it is narrow what does nothing now, then the last but help, quit."""
+        """Return which actions to leave out first: on a narrow screen disabled ones; help and quit last."""
         idle = [at for at, action in enumerate(actions) if action.disabled_reason(self._situation)]
         return idle[-1] if idle and width < _WIDE else max(len(actions) - 3, 0)
 
@@ -186,5 +186,5 @@ class FooterBar(LineBar):
 
     @property
     def _walks(self) -> bool:
-        """Whether the key of the next thread walks what was found."""
+        """Whether the key for the next thread walks search results."""
         return self._situation.found and not self._situation.card

@@ -1,4 +1,4 @@
-"""A form in a pane: a row to type or to choose in for each field; typing checks, and never decides."""
+"""Form in a pane: a row to type or choose in for each field; typing checks, and never decides."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _NARROWEST: Final = 16
 _USUAL: Final = 58
-"""Cells that a field mostly gets, before it is known."""
+"""Usual width of a field in cells, before it is known."""
 
 
 class FieldArea(SafeTextArea):
-    """A field for several lines, in a form where enter moves to the next field."""
+    """Field for several lines, in a form where enter moves to the next field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [bound("form.line", "break_line", priority=True)]
 
@@ -37,10 +37,10 @@ class FieldArea(SafeTextArea):
 
 
 class FieldBox(Vertical):
-    """One field: its name and hint, what is typed, and what is wrong with it."""
+    """One field: its name and hint, the typed text, and what is wrong with it."""
 
     class Typed(Message):
-        """What stands in a field has changed."""
+        """The text of a field has changed."""
 
     def __init__(self, field: Field, number: int) -> None:
         super().__init__(classes="field")
@@ -57,17 +57,17 @@ class FieldBox(Vertical):
 
     @property
     def text(self) -> str:
-        """What is typed or chosen."""
+        """Text that is typed or chosen."""
         entry = self.entry
         return entry.value if isinstance(entry, Input) else entry.text
 
     def on_mount(self) -> None:
-        """Nothing is wrong before something is typed."""
+        """Show no problem before something is typed."""
         self._problem.display = False
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Wrap the words for the width."""
+        """Wrap name and hint for the width."""
         field, width = self.field, max(self.size.width or _USUAL, _NARROWEST)
         name: list[Span] = [untrusted(field.label, "name")]
         name += [Span(" *", "accent")] if field.required else []
@@ -78,7 +78,7 @@ class FieldBox(Vertical):
         self._head.styles.height = len(lines)
 
     def show_problem(self, problem: str) -> None:
-        """Say what is wrong, "" for nothing."""
+        """Show a problem, or "" for none."""
         self._problem.display = bool(problem)
         width = max(self.size.width, _NARROWEST)
         rows = wrap_line(f"{UNICODE.failed} {problem}", width, "  ") if problem else []
@@ -100,12 +100,12 @@ class FieldBox(Vertical):
         self.post_message(self.Typed())
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again."""
         self.lay_out()
 
 
 class AnswerForm(VerticalScroll, can_focus=False):
-    """The fields of a form, from one to the next; its end is a way out."""
+    """Fields of a form; the last one leads out of it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("form.next", "move(1)"),
@@ -126,16 +126,16 @@ class AnswerForm(VerticalScroll, can_focus=False):
 
     @property
     def texts(self) -> Mapping[Path, str]:
-        """What stands in the fields."""
+        """Texts of the fields."""
         return {box.field.path: box.text for box in self.boxes}
 
     def show_form(self, form: Form | None) -> None:
-        """Ask for the fields of this form; the same one keeps what was typed."""
+        """Show the fields of a form; the same form keeps what was typed."""
         if form is self.form:
             return
         self.form, self.changed = form, False
         self.remove_children()
-        # Numbered on and on: the fields of the form before are taken away a moment later.
+        # Numbers are never reused: the fields of the previous form are removed a moment later.
         self.boxes = [
             FieldBox(field, self._made + at) for at, field in enumerate(form.fields if form else ())
         ]
@@ -144,14 +144,14 @@ class AnswerForm(VerticalScroll, can_focus=False):
         self.scroll_home(animate=False)
 
     def read(self) -> Reading:
-        """The value, with problems told at their fields."""
+        """Return the value and show problems at their fields."""
         assert self.form is not None
         reading = read_form(self.form, self.texts)
         self.show_problems(reading)
         return reading
 
     def show_problems(self, reading: Reading) -> None:
-        """Say at each field what is wrong with it; the first one with a problem is focused."""
+        """Show each field's problem; focus the first one with a problem."""
         wrong = [box for box in self.boxes if box.field.path in reading.problems]
         for box in self.boxes:
             box.show_problem(reading.problems.get(box.field.path, ""))
@@ -159,12 +159,12 @@ class AnswerForm(VerticalScroll, can_focus=False):
             wrong[0].entry.focus()
 
     def focus_first(self) -> None:
-        """Begin to type."""
+        """Focus the first field."""
         if self.boxes:
             self.boxes[0].entry.focus()
 
     def action_move(self, by: int) -> None:
-        """To another field, or out of the form."""
+        """Move to another field, or out of the form."""
         boxes = self.boxes
         at = next((place for place, box in enumerate(boxes) if box.entry.has_focus), -1) + by
         if 0 <= at < len(boxes):
@@ -173,7 +173,7 @@ class AnswerForm(VerticalScroll, can_focus=False):
             self.post_message(self.Left())
 
     def action_leave(self) -> None:
-        """Back to the choices."""
+        """Move back to the choices."""
         self.post_message(self.Left())
 
     @on(FieldBox.Typed)

@@ -1,4 +1,4 @@
-"""The graph with the way the run took, and what the current node reads and writes."""
+"""Graph with the path that the run took, and what the current node reads and writes."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ _PICTURE: Final = 34
 _USUAL: Final = 22
 """Cells of a picture in a pane of the usual width."""
 _BROAD: Final = 29
-"""Cells of it in a broad one, and below the cells of a screen that has one."""
+"""Cells of a picture in a wide pane, and below it the cells of a screen that has one."""
 _BROAD_FROM: Final = 118
 _BROADER_FROM: Final = 170
 _STEPS_SHOWN: Final = 40
 _WRITER: Final = 12
 _DECISION: Final = 20
 _SHORTEST: Final = 100_000
-"""Microseconds below which it is not worth telling how long a step took."""
+"""Microseconds below which a step's duration is not shown."""
 _AROUND_STEPS: Final = 3
-"""Rows between picture, facts and steps, with the word above these."""
+"""Rows between picture, facts and steps, with the heading of these."""
 _MANY: Final = 10
 _FEW: Final = 50
-"""Nodes up to which a picture in lanes says more than a list."""
+"""Number of nodes up to which a picture in lanes says more than a list."""
 
 
 class GraphPane(LineView):
-    """Redrawn only when the node, the counts, the route or the breakpoints differ.
+    """Graph pane, drawn again only if the node, the counts, the route or the breakpoints differ.
 
-    While it has the focus one of its nodes is `chosen`.
+    While it has the focus, one of its nodes is `chosen`.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -90,11 +90,11 @@ class GraphPane(LineView):
 
     @property
     def chosen(self) -> str:
-        """The node the cursor is on while the pane has the focus, "" else."""
+        """Node under the cursor while the pane has the focus, else ""."""
         return self._chosen if self.has_focus else ""
 
     def show_session(self, session: ViewSession) -> None:
-        """Show where the run stands, or stood at the shown step."""
+        """Show where the run is, or was at the shown step."""
         view, step = session.view, session.step_view
         point = step.checkpoint
         if session.is_past:
@@ -125,7 +125,7 @@ class GraphPane(LineView):
         self._draw()
 
     def _read_breakpoints(self, session: ViewSession) -> None:
-        """Check them anew only where they, the graph or their hits are others."""
+        """Check the breakpoints again only if they, the graph or their hits have changed."""
         points, graph, hits = session.breakpoints, session.view.graph, dict(session.hits)
         if (points, graph, hits) != self._read:
             self._read = points, graph, hits
@@ -133,7 +133,7 @@ class GraphPane(LineView):
             self._breakpoints = tuple(breakpoint_line(point, graph, hits) for point in points)
 
     def _take_room(self, graph: GraphInfo) -> None:
-        """Be as wide as the picture wants where the screen is: the same for all states of a run."""
+        """Widen the pane for the picture if the screen is wide: by the same for all states of a run."""
         known = graph, self.screen.size.width
         if known == self._room_for:
             return
@@ -201,7 +201,7 @@ class GraphPane(LineView):
         return _ROLES["waiting" if role == "current" and self._waits else role]
 
     def _facts(self, graph: GraphInfo) -> list[Line]:
-        """What comes next, and what the current node, or the selected one, may touch."""
+        """Return what comes next, and what the current or the chosen node may read and write."""
         about = self._chosen or self._look.current or ""
         if about == END and self._steps:
             about = self._made
@@ -235,7 +235,7 @@ class GraphPane(LineView):
         return rows
 
     def _names(self) -> list[str]:
-        """The nodes of the picture from top to bottom."""
+        """Return the nodes of the picture from top to bottom."""
         names = {node.name for node in self._graph.nodes} if self._graph else set()
         rows = self.picture.node_rows if self.picture else {}
         return sorted(names & rows.keys(), key=lambda name: rows[name])
@@ -248,7 +248,7 @@ class GraphPane(LineView):
             self._choose(names[min(max(at, 0), len(names) - 1)])
 
     def _choose(self, name: str) -> None:
-        """Choose a node, "" for none: what it may do is told below the picture."""
+        """Choose a node, "" for none; the lines below the picture describe it."""
         self._chosen = name
         self._draw()
         self._point()
@@ -262,13 +262,13 @@ class GraphPane(LineView):
         self.repaint()
 
     def on_focus(self) -> None:
-        """Choose the node where the run stands."""
+        """Choose the node where the run is."""
         names = self._names()
         current = self._look.current
         self._choose(current if current in names else (names or [""])[0])
 
     def on_blur(self) -> None:
-        """No node is chosen any more."""
+        """Choose no node any more."""
         self._choose("")
 
     def on_click(self, event: events.Click) -> None:
@@ -286,7 +286,7 @@ class GraphPane(LineView):
 
 
 def _step_line(point: Checkpoint, shown: int) -> Line:
-    """A step in a few words: who made it, how it was decided, what it took."""
+    """Describe a step in a few words: its author, how it was decided, what it cost."""
     used = point.tokens_in + point.tokens_out
     facts = [sanitise_line(point.decision, _DECISION)] if point.decision is not None else []
     facts += [tokens(used)] if used else []
@@ -298,7 +298,7 @@ def _step_line(point: Checkpoint, shown: int) -> Line:
 
 
 def _inside(session: ViewSession) -> tuple[str, str, str]:
-    """The node with branches that runs or waits, and how far they are: in words, and in short."""
+    """Return the node with branches that runs or waits, and its progress: in full, and in short."""
     inside = session.view.inside
     known = inside.branches or inside.total
     if session.is_past or inside.step != session.view.progress.head + 1 or not known:
@@ -309,7 +309,7 @@ def _inside(session: ViewSession) -> tuple[str, str, str]:
 
 
 def _about(graph: GraphInfo, width: int, room: int) -> tuple[Line, ...]:
-    """What channels and nodes are declared as, as far as a pane alone on a high screen has room for it."""
+    """Return the declarations of channels and nodes, as far as a pane alone on a high screen has room."""
     from hitl_tui.view.taint import contracts
     from hitl_tui.view.value_source import READ, declared_lines
 
@@ -318,7 +318,7 @@ def _about(graph: GraphInfo, width: int, room: int) -> tuple[Line, ...]:
 
 
 def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
-    """Two columns, the left one as wide as a picture."""
+    """Return two columns, the left one as wide as a picture."""
     blank: Line = (Span(" " * _PICTURE),)
     count = max(len(left), len(right))
     left = [*left, *[blank] * (count - len(left))]
@@ -327,7 +327,7 @@ def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
 
 
 def _standing(session: ViewSession) -> str | None:
-    """The node the thread stands at: the one that failed or is decided about, else the one that is next."""
+    """Return the node where the thread is: the one that failed or waits for a decision, else the next one."""
     view = session.view
     if view.error is not None:
         return view.error.node
@@ -341,7 +341,7 @@ def _standing(session: ViewSession) -> str | None:
 
 
 def _came_next(session: ViewSession, step: int) -> str:
-    """What the step after a past one of this thread was made by, "" where the view does not know."""
+    """Return the author of the step after a past one of this thread, "" if the view doesn't know."""
     if session.shown is None or session.shown[0] != session.thread_id:
         return ""
     point = next((later for later in session.view.checkpoints if later.step == step + 1), None)
@@ -353,7 +353,7 @@ def _came_next(session: ViewSession, step: int) -> str:
 
 
 def _decider(session: ViewSession) -> str:
-    """Who is next where a person decides; once there are votes, who may still vote."""
+    """Return who may decide; once there are votes, who may still vote."""
     request = session.request
     if request is None or not request.votes:
         return "you decide"

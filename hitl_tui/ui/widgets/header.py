@@ -1,4 +1,4 @@
-"""What stands above the panes: what is open, how it stands, whose turn it is, what is special about it."""
+"""Rows above the panes: what is open, its status, whose turn it is, and what is special about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hitl_tui.view.status import StatusLine
 _CRUMB = " › "
 _LEAST = 8
 _BRAND_FROM = 72
-"""Cells from which there is room for the app's name: whose turn it is goes before that."""
+"""Cells from which the app's name fits: whose turn it is comes first."""
 _BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}
 
 
@@ -29,7 +29,7 @@ class HeaderBar(LineBar):
         self._status: StatusLine | None = None
 
     def show(self, graph: str, thread: str, status: StatusLine | None) -> None:
-        """Show these; paints only if something differs."""
+        """Show these; paint only if something differs."""
         if ((graph, thread), status) != (self._where, self._status):
             self._where, self._status = (graph, thread), status
             self._names_safe = (sanitise_line(graph, 60), sanitise_line(thread, 120))
@@ -38,11 +38,11 @@ class HeaderBar(LineBar):
                 bar.refresh()
 
     def bar(self, width: int) -> Line:
-        """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
+        """Return the spans in `width` cells; names are cut first, then the key hint."""
         return self._bar_of(self._status, width)
 
     def bar_elsewhere(self, width: int) -> Line:
-        """The same over a page, where the keys of the run do nothing: without what to press."""
+        """Return the same over a page, without key hints: the keys of the run don't work there."""
         status = self._status
         if status is not None:
             turn = status.turn.partition(" — ")[0]
@@ -55,7 +55,7 @@ class HeaderBar(LineBar):
             return (name, trusted(" opening…", "dim"))
         badge = ours(f" {status.glyph} {status.word} ", _BADGES.get(status.role, "badge-dim"))
         usual = name if width >= _BRAND_FROM else nothing
-        # Whose turn it is stays longer than our own name.
+        # Whose turn it is matters more than our own name.
         for brand, turn, figures in (
             (usual, status.turn, status.figures),
             (usual, status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
@@ -88,13 +88,13 @@ class HeaderBar(LineBar):
         if full <= room:
             return (untrusted(graph, "name"), trusted(" · ", "dim"), untrusted(thread, "name"))
         if cell_len(thread) > room and _CRUMB in thread:
-            # Of a thread inside others the innermost names say most.
+            # Of nested threads the innermost names say most.
             return (trusted("… "), untrusted(thread.rpartition(_CRUMB)[2], "name", limit=room - 2))
         return (Span(thread_name(thread, room), "name"),)
 
 
 class BannerBar(LineBar):
-    """The rows below: what is special about what is shown, and its keys; hidden where nothing is."""
+    """Rows below the header: what is special about the shown step, with its keys; hidden if nothing is."""
 
     def __init__(self) -> None:
         super().__init__(id="banner")
@@ -102,7 +102,7 @@ class BannerBar(LineBar):
         self.display = False
 
     def show(self, rows: tuple[Line, ...], kind: str = "") -> None:
-        """Show rows, or hide where there are none; `kind` "error" or "waiting" sets their colours."""
+        """Show rows, or hide if there are none; `kind` "error" or "waiting" sets the colours."""
         if rows != self._rows:
             if len(rows) != len(self._rows):
                 self.styles.height = max(1, len(rows))
@@ -113,7 +113,7 @@ class BannerBar(LineBar):
             self.refresh()
 
     def bar(self, width: int) -> Line:
-        """The spans of the first row."""
+        """Return the spans of the first row."""
         return self._bar(0)
 
     def _bar(self, y: int) -> Line:
@@ -125,12 +125,12 @@ class BannerBar(LineBar):
 
 
 class PageHeader(LineBar):
-    """The header of the run, over a page that covers it: how it stands and whose turn it is."""
+    """Header of the run over a page that covers it: its status and whose turn it is."""
 
     DEFAULT_CSS = "PageHeader { background: $panel; height: 1; dock: top; }"
 
     def bar(self, width: int) -> Line:
-        """What the header below says."""
+        """Return the text of the covered header."""
         headers = (bar for screen in reversed(self.app.screen_stack) for bar in screen.query(HeaderBar))
         below = next(headers, None)
         return below.bar_elsewhere(width) if below is not None else (ours(" hitl-tui ", "brand"),)

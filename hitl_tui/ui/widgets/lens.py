@@ -1,4 +1,4 @@
-"""What the shown step changed, and why a node failed: reducer by reducer, with what came of it later."""
+"""What the shown step changed, and why a node failed: reducer by reducer, with what happened later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NARROWEST = 12
 
 
 class LensPane(LineView):
-    """Painted anew only where its lines differ.
+    """Lens on a step, painted again only if its lines differ.
 
     Args:
         key_hints: by action id, the key to press.
@@ -31,20 +31,20 @@ class LensPane(LineView):
         self._session: ViewSession | None = None
         self._columns = 0
         self.own_rows = 0
-        """Rows of the shown step alone."""
+        """Number of rows about the shown step alone."""
         self._before: tuple[tuple[str, int], tuple[Line, ...]] = (("", 0), ())
 
     def show_session(self, session: ViewSession) -> None:
-        """Bring it up to the shown step."""
+        """Update it for the shown step."""
         self._session = session
         step = session.step_view
-        # Room is left for the scrollbar that long words may bring.
-        # While it is hidden it has no width; when it comes back it mostly has the one of before.
+        # Room is left for the scroll bar that a long text may bring.
+        # While it is hidden it has no width; when it is shown again it mostly has the previous one.
         self._columns = self.scrollable_content_region.width or self._columns
         width = self._columns - (not self.show_vertical_scrollbar)
         failed = failure_lines(session, self._key_hints, width) if not session.is_past else ()
         own = self._lines(session, width)
-        # What failed is no part of the newest step.
+        # A failure is no part of the newest step.
         title = (step_title(step.checkpoint),) if failed and own and step.checkpoint else ()
         lines = (*failed, *title, *own)
         if not step.updates and not failed:
@@ -60,7 +60,7 @@ class LensPane(LineView):
         self.set_titles(failed_what(failing) if failing else changed)
 
     def show_before(self, session: ViewSession, lines: tuple[Line, ...]) -> None:
-        """Tell what the steps before the shown one changed, below that."""
+        """Show below it what the steps before the shown one changed."""
         self._before = _place(session), lines
         self.show_session(session)
 
@@ -73,7 +73,7 @@ class LensPane(LineView):
         return (*why, *calls, *step.lens, *failed, *then)
 
     def _afterwards(self, session: ViewSession) -> tuple[str, ...]:
-        """What people noted on the shown step, what happened after it, and what it can be compared with."""
+        """Return the notes on the shown step, what happened after it, and what it can be compared with."""
         notes = (line for note in session.notes for line in note_words(note).splitlines())
         after = *notes, *session.step_view.agent_changes
         other = session.other_draft
@@ -89,5 +89,5 @@ class LensPane(LineView):
 
 
 def _place(session: ViewSession) -> tuple[str, int]:
-    """The shown step."""
+    """Return the name of the shown step."""
     return session.shown or (session.thread_id, session.step_view.step)

@@ -1,6 +1,6 @@
-"""Widgets that draw rows of spans themselves (Line API): they cost the rows on screen, not all there are.
+"""Widgets that draw rows of spans themselves (Line API): they cost only the rows on screen.
 
-Text never goes through markup here.  Spans come from the view, where they were made harmless; a span's
+Text never goes through markup here. Spans come from the view, where they were sanitised; a span's
 role becomes a style through the component classes of the screen (`role--NAME` in base.tcss).
 """
 
@@ -35,11 +35,11 @@ from hitl_tui.view.spans import Line, Role, Span, plain_text
 
 _STYLES: Final = Path(__file__).parent.parent / "screens" / "base.tcss"
 ROLE_CLASSES: Final = frozenset(re.findall(r"\brole--[\w-]+", _STYLES.read_text("utf-8")))
-"""The roles that have a style; a span of any other looks like the text around it."""
+"""Roles that have a style; a span of any other role looks like the text around it."""
 
 
 def ours(text: str, role: str) -> Span:
-    """A span of our own words in a role of the screens, which know more roles than the view."""
+    """Return a span of our own words in a role of the screens, which know more roles than the view."""
     return Span(text, cast(Role, role))
 
 
@@ -50,7 +50,7 @@ class RoleScreen(BaseScreen[Any]):
 
     @on(events.ScreenResume)
     def _keep_styles(self, event: events.ScreenResume) -> None:
-        """Before its first paint all was styled a moment ago, as it was mounted."""
+        """Skip the styles of the first resume: they were applied a moment ago, as the screen was mounted."""
         if not self.is_laid_out:
             event.refresh_styles = False
 
@@ -59,15 +59,15 @@ _PLAIN: Final = Style.null()
 
 
 def role_style(widget: Widget, role: str) -> Style:
-    """The style of a role as the theme has it; a background only where the theme gives it one."""
+    """Return the style of a role as the theme has it; with a background only if the theme gives it one."""
     return widget.screen.get_component_rich_style(f"role--{role}", partial=True, default=_PLAIN)
 
 
 def strip_of(widget: Widget, line: Line, width: int, base: Style, offset: int = 0) -> Strip:
-    """One row: the spans over a base style, cut or filled to `width` cells; a cut shows as "…"."""
+    """Return one row: the spans over a base style, cut or filled to `width` cells; a cut shows as "…"."""
     style_of = widget.screen.get_component_rich_style
     segments = [
-        # Spans are harmless already; here nothing else can pass, whoever built one.
+        # Spans are already sanitised; this makes sure that nothing else can pass.
         Segment(
             sanitise(span.text, multiline=False),
             base + style_of(f"role--{span.role}", partial=True, default=_PLAIN),
@@ -95,12 +95,12 @@ else:
 
 
 class Kept(_Mixin):
-    """Keeps its strips until it is to be painted again: every paint of a screen asks all of its widgets."""
+    """Keep the strips until the next change: every paint of a screen asks all of its widgets."""
 
     _strips: tuple[Region, list[Strip]] | None = None
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw what is inside the crop."""
+        """Return the strips inside the crop."""
         if self._strips is None or self._strips[0] != crop:
             self._strips = crop, super().render_lines(crop)
         return self._strips[1]
@@ -113,38 +113,38 @@ class Kept(_Mixin):
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
-        """Its styles differ from now on."""
+        """Drop the strips: the styles have changed."""
         self._strips = None
         super().notify_style_update()
 
 
 class Ground(_Mixin):
-    """Draws its background alone: panes cover all of it."""
+    """Draws its background alone: the panes cover all of it."""
 
     BLANK = True
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Rows without anything."""
+        """Return empty rows."""
         return [Strip.blank(crop.width, self.rich_style)] * crop.height
 
 
 class Room(Ground, Horizontal):
-    """A row of panes that fill it."""
+    """Row of panes that fill it."""
 
 
 class Column(Ground, Vertical):
-    """A column of panes that fill it."""
+    """Column of panes that fill it."""
 
 
 class LineBar(Kept, Widget):
-    """One row that isn't scrolled: header, banner, footer, tabs."""
+    """One row that can't be scrolled: header, banner, footer, tabs."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
     ALLOW_SELECT = False
 
     @abstractmethod
     def bar(self, width: int) -> Line:
-        """The spans to draw in `width` cells."""
+        """Return the spans to draw in `width` cells."""
 
     def render_line(self, y: int) -> Strip:
         """Draw the row."""
@@ -153,7 +153,7 @@ class LineBar(Kept, Widget):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """What one visible row shows: spans, the role of its ground ("" for the widget's own one), and how many
+    """One visible row: its spans, the role of its background ("" for the widget's own), and how many
     cells of it are scrolled out at the left."""
 
     line: Line
@@ -162,9 +162,9 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class LineView(Kept, ScrollView, can_focus=True):
-    """A scrolled list of rows, one of them selected where `cursor_row` is set.
+    """Scrolled list of rows, one of them selected if `cursor_row` is set.
 
-    Only rows that differ from what is on screen are painted, and a layout is made only where the room
+    Only rows that differ from what is on screen are painted, and a layout is made only if the room
     that the list takes may differ: a run changes a few cells of each pane many times a second.
     """
 
@@ -194,7 +194,7 @@ class LineView(Kept, ScrollView, can_focus=True):
             return self.view
 
     class Widened(Message):
-        """Its rows have another width now: what was wrapped for them must be wrapped anew."""
+        """The width of its rows has changed: what was wrapped for them must be wrapped again."""
 
         def __init__(self, view: LineView) -> None:
             super().__init__()
@@ -212,7 +212,7 @@ class LineView(Kept, ScrollView, can_focus=True):
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
         self.heeds_keys = False
-        """True where the screen moves the cursor by its keys, and the list never has the focus."""
+        """Whether the screen moves the cursor by its keys, so that the list never has the focus."""
         self._hidden = False
         self._painted: dict[int, Row] = {}
         self._at = (0, 0)
@@ -222,16 +222,16 @@ class LineView(Kept, ScrollView, can_focus=True):
 
     @property
     def rich_style(self) -> Style:
-        """The widget's own style; it takes a walk up to the screen, so all rows of one paint share it."""
+        """Style of the widget; it takes a walk up to the screen, so all rows of one paint share it."""
         return self._paint_style or super().rich_style
 
     def _note_position(self) -> None:
-        """Note what all rows of a paint depend on: each look at an attribute of Textual's has its price."""
+        """Note the position for all rows of a paint: each access to an attribute of Textual's is slow."""
         self._at = (round(self.scroll_x), round(self.scroll_y))
         self._cursor_role = "cursor" if self.has_focus or self.heeds_keys else "cursor-quiet"
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw the visible rows."""
+        """Return the strips of the visible rows."""
         self._note_position()
         self._paint_style = super().rich_style
         try:
@@ -240,7 +240,7 @@ class LineView(Kept, ScrollView, can_focus=True):
             self._paint_style = None
 
     def show(self, lines: Sequence[Line], *, width: int = 0, home: bool = False) -> None:
-        """Show these rows; `width` is the widest of them where they may be scrolled sideways."""
+        """Show these rows; `width` is that of the widest one if they can be scrolled sideways."""
         self.lines = lines
         self.set_extent(Size(width, len(lines)))
         if home:
@@ -248,9 +248,9 @@ class LineView(Kept, ScrollView, can_focus=True):
         self.repaint()
 
     def set_extent(self, extent: Size) -> None:
-        """How much there is to scroll.
+        """Set how much there is to scroll.
 
-        Textual lays the whole screen out for it; that is left out where neither the list's own size nor its
+        Textual lays the whole screen out for it. That is left out if neither the list's own size nor its
         scroll bars depend on it.
         """
         before, room = self.virtual_size, self.container_size
@@ -265,11 +265,11 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.vertical_scrollbar.window_virtual_size = extent.height
         if self.show_horizontal_scrollbar:
             self.horizontal_scrollbar.window_virtual_size = extent.width
-        # Setting a position keeps it inside the new extent.
+        # Setting a position clamps it to the new extent.
         self.scroll_x, self.scroll_y = self.scroll_x, self.scroll_y
 
     def set_titles(self, title: str, subtitle: str = "") -> None:
-        """What the border says above and below; never markup, and painted only if it differs."""
+        """Set the titles above and below in the border; never markup, and painted only if they differ."""
         above, below = self._titles
         self._titles = (title, subtitle)
         if title != above:
@@ -281,7 +281,7 @@ class LineView(Kept, ScrollView, can_focus=True):
 
     @contextmanager
     def _repainting_border(self, y: int) -> Iterator[None]:
-        """A title repaints all of its widget; here only the row in which it stands."""
+        """Repaint only the border row of a title; Textual would repaint the whole widget."""
         inside = self.content_offset
         self._border_rows = (Region(-inside.x, y - inside.y, self.outer_size.width, 1),)
         try:
@@ -297,7 +297,7 @@ class LineView(Kept, ScrollView, can_focus=True):
         return super().refresh(*only, repaint=repaint, layout=layout, recompose=recompose)
 
     def repaint(self) -> None:
-        """Paint those visible rows again that differ from what is painted."""
+        """Repaint the visible rows that have changed."""
         width = self.scrollable_content_region.width
         self._note_position()
         differ = (y for y in range(self.size.height) if self.visible_row(y) != self._painted.get(y))
@@ -306,16 +306,16 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.refresh(*regions)
 
     def reveal(self, row: int, rows: int | None = None) -> None:
-        """Put a row on screen, where it is not; `rows` are those that fit, the height by default."""
+        """Scroll to a row if it isn't visible; `rows` is how many fit, the height by default."""
         top, height = round(self.scroll_y), self.size.height if rows is None else rows
         if not top <= row < top + height:
-            # At once: by the next refresh the rows may be others, or another row the one to show.
+            # At once: by the next refresh the rows, or the row to show, may be different.
             to = row if row < top else row - height + 1
             self.scroll_to(y=to, animate=False, immediate=bool(self.size))
         self.repaint()
 
     def turn_pages(self, by: int, *, kept: int = 2) -> None:
-        """Scroll by pages as laid out, less the rows that stay in sight, each time that it is asked."""
+        """Scroll by pages as laid out at the time of each call, less the rows that stay in sight."""
 
         def scroll() -> None:
             self.scroll_relative(y=by * max(self.size.height - kept, 1), animate=False, immediate=True)
@@ -323,24 +323,24 @@ class LineView(Kept, ScrollView, can_focus=True):
         self.call_after_refresh(scroll)
 
     def line(self, row: int) -> Line:
-        """The spans of a row."""
+        """Return the spans of a row."""
         return self.lines[row]
 
     def ground(self, row: int) -> str:
-        """The role of a row's ground, "" for the widget's own; the cursor's row stands out."""
+        """Return the role of a row's background, "" for the widget's own; the cursor's row is highlighted."""
         if row == self.cursor_row:
             return self._cursor_role
         return ""
 
     def visible_row(self, y: int) -> Row:
-        """What the visible row `y` shows."""
+        """Return what the visible row `y` shows."""
         row = self._at[1] + y
         if row >= len(self.lines):
             return _NOTHING
         return self.grounded(self.line(row), self.ground(row))
 
     def grounded(self, line: Line, ground: str) -> Row:
-        """A line on its ground; the cursor's has a colour for all texts."""
+        """Return a line on its background; the cursor's has one colour for all texts."""
         if ground == "cursor":
             line = tuple(Span(span.text) for span in line)
         return Row(line, ground, self._at[0])
@@ -357,7 +357,7 @@ class LineView(Kept, ScrollView, can_focus=True):
         return strip.apply_offsets(row.offset, number) if self.ALLOW_SELECT else strip
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text as it is shown."""
+        """Return the selected text as it is shown."""
         first = selection.start.y if selection.start is not None else 0
         last = selection.end.y if selection.end is not None else len(self.lines) - 1
         rows = range(max(first, 0), min(last, len(self.lines) - 1, first + _MOST_SELECTED) + 1)
@@ -365,7 +365,7 @@ class LineView(Kept, ScrollView, can_focus=True):
         return "\n".join(texts).rstrip(), "\n"
 
     def rows_before_selection(self) -> list[Line]:
-        """The rows down to where the selection begins; none without one, or where very much is above."""
+        """Return the rows down to where the selection begins; none without one, or if very many are above."""
         selection = self.text_selection
         if selection is None or selection.start is None or selection.start.y > _MOST_SELECTED:
             return []
@@ -375,11 +375,11 @@ class LineView(Kept, ScrollView, can_focus=True):
         return [*above, part_of(self.line(selection.start.y), 0, selection.start.x)]
 
     def selected_text(self, row: int, start: int, end: int) -> str:
-        """What of a row is selected between two of its characters; -1 is its end."""
+        """Return the text of a row between two of its characters; -1 is its end."""
         return plain_text(self.line(row))[start : None if end < 0 else end].rstrip()
 
     def row_at(self, event: events.MouseEvent) -> int | None:
-        """The row under the mouse."""
+        """Return the row under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
             return None
@@ -400,33 +400,33 @@ class LineView(Kept, ScrollView, can_focus=True):
             self.post_message(self.Widened(self))
 
     def on_show(self) -> None:
-        """What came while it was hidden was not painted; the first time it is painted whole anyway."""
+        """Paint what changed while it was hidden; the first time it is painted whole anyway."""
         if self._hidden:
             self._hidden = False
             self._painted.clear()
             self.refresh()
 
     def on_hide(self) -> None:
-        """What comes while it is hidden is not for its width."""
+        """Forget the width: changes while it is hidden are laid out later."""
         self._hidden = True
         self._known_width = 0
 
     def on_focus(self) -> None:
-        """The cursor looks different with focus."""
+        """Repaint the cursor, which looks different with focus."""
         self.repaint()
 
     def on_blur(self) -> None:
-        """The cursor looks different without focus."""
+        """Repaint the cursor, which looks different without focus."""
         self.repaint()
 
 
 _NOTHING: Final = Row(())
 _MOST_SELECTED: Final = 100_000
-"""Rows that can be copied at once."""
+"""Number of rows that can be copied at once."""
 
 
 def with_selected(line: Line, start: int, end: int) -> Line:
-    """A line of which the characters from `start` to `end` stand out; -1 is its end."""
+    """Return a line with the characters from `start` to `end` highlighted; -1 is its end."""
     length = len(plain_text(line))
     end = length if end < 0 else end
     chosen = (Span(span.text, cast(Role, "selected")) for span in part_of(line, start, end))
@@ -434,6 +434,6 @@ def with_selected(line: Line, start: int, end: int) -> Line:
 
 
 class TextView(LineView):
-    """Rows of a text that can be selected with the mouse."""
+    """Text whose rows can be selected with the mouse."""
 
     ALLOW_SELECT = True

@@ -1,4 +1,4 @@
-"""Options side by side: one of them, or any number, with the arrow keys and space."""
+"""Options side by side: one of them, or any number, chosen with the arrow keys and space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_ROWS: Final = 6
 
 
 class Picker(LineView):
-    """Letters do nothing here; `text` is what is chosen, as a form reads it."""
+    """Options of a field; letters do nothing here, and `text` is the choice as a form reads it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("form.left", "move(-1)"),
@@ -29,7 +29,7 @@ class Picker(LineView):
     ]
 
     class Changed(Message):
-        """Something else is chosen."""
+        """The choice has changed."""
 
     def __init__(self, name: str, field: Field) -> None:
         super().__init__(name)
@@ -43,11 +43,11 @@ class Picker(LineView):
 
     @property
     def text(self) -> str:
-        """The chosen words."""
+        """Chosen options as text."""
         return ", ".join(self._words[place] for place in sorted(self._chosen))
 
     def on_mount(self) -> None:
-        """Draw for the width there is."""
+        """Draw for the available width."""
         self._redraw()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -55,19 +55,19 @@ class Picker(LineView):
         self._redraw()
 
     def on_focus(self) -> None:
-        """The cursor shows with the focus alone."""
+        """Show the cursor, which is hidden without the focus."""
         self._redraw()
 
     def on_blur(self) -> None:
-        """The cursor shows with the focus alone."""
+        """Hide the cursor."""
         self._redraw()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """No letter that is typed here is a command of the screen."""
+        """Keep letters typed here from being commands of the screen."""
         return character is not None and character.isprintable() and key != "space"
 
     def action_move(self, by: int) -> None:
-        """To another option; of one alone it is the chosen one."""
+        """Move to another option; if only one can be chosen, choose it."""
         nothing = not self._chosen and not self._many
         self._place = self._place if nothing else (self._place + by) % len(self._words)
         if not self._many:
@@ -75,14 +75,14 @@ class Picker(LineView):
         self._redraw()
 
     def action_choose(self) -> None:
-        """Choose the option under the cursor, or choose it no longer."""
+        """Choose the option under the cursor, or undo its choice."""
         if self._many:
             self._choose(self._chosen ^ {self._place})
         else:
             self._choose(set() if self._chosen == {self._place} and not self._required else {self._place})
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what is clicked on."""
+        """Choose the clicked option."""
         row, offset = self.row_at(event), event.get_content_offset(self)
         event.stop()
         self.focus()

@@ -1,4 +1,4 @@
-"""The review card: what is asked, about what, the allowed answers, a form to fill in, a reason."""
+"""Review card: the request, its subject, the allowed answers, a form to fill in, a reason."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ _NODE: Final = 40
 
 
 class CardHost(Protocol):
-    """What the card asks of the screen that it is part of."""
+    """Methods of the screen that the card calls."""
 
     def card_arrived(self) -> None:
-        """It is on screen and has the focus."""
+        """Tell the screen that the card is visible and has the focus."""
 
     def card_changed(self) -> None:
-        """Other keys do something now."""
+        """Update the keys: other ones work now."""
 
     def claim(self) -> None:
-        """Take what is asked for a while, or give it back."""
+        """Claim the request for a while, or release it."""
 
     def hand_over(self) -> None:
-        """Pass on what is asked."""
+        """Hand the request over."""
 
     def allow(self) -> None:
-        """Allow the call that is asked about, and others like it."""
+        """Allow the requested call, and others like it."""
 
     def comment(self) -> None:
-        """Say something about a passage of what is decided about."""
+        """Comment on a passage of the subject."""
 
     def uncomment(self) -> None:
-        """Take back the comment that was made last."""
+        """Undo the last comment."""
 
     def other_request(self, by: int) -> None:
-        """Ask about another of the requests that wait."""
+        """Show another of the waiting requests."""
 
     def next_thread(self) -> None:
         """Open the next thread that waits."""
@@ -76,29 +76,29 @@ class CardHost(Protocol):
         """Decide later."""
 
     def edit_asked(self) -> None:
-        """Edit what is decided about."""
+        """Edit the subject."""
 
     def restore_draft(self, session: ViewSession) -> None:
-        """An answer was refused: its words must not be lost."""
+        """Restore the draft after an answer was refused: its text must not be lost."""
 
     async def after_answer(self, session: ViewSession) -> None:
-        """An answer was accepted."""
+        """React to an accepted answer."""
 
     def lines_below(self, request: Request) -> int:
-        """How many lines of what is decided about are below what can be seen of it."""
+        """Return how many lines of the subject are below its visible part."""
 
     def scroll_subject(self, by: int) -> None:
-        """Scroll what is decided about by pages."""
+        """Scroll the subject by pages."""
 
     def not_shown(self, request: Request) -> str:
-        """Why what is decided about can't be seen beside the card, "" where it can; brings it back."""
+        """Return why the subject can't be seen beside the card, "" if it can; shows it if possible."""
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Say something in a line of the screen."""
+        """Show a message in a line of the screen."""
 
 
 class ReviewPane(Vertical):
-    """Paints a `Review`, and hands it keys, clicks and the time."""
+    """Paints a `Review`, and passes keys, clicks and the time to it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("list.page_up", "scroll_text(-1)"),
@@ -142,7 +142,7 @@ class ReviewPane(Vertical):
         yield LineView("card-note")
 
     def on_mount(self) -> None:
-        """Look at the clock ten times a second while something is due."""
+        """Check the time ten times a second while something is due."""
         for name in ("#card-more", "#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
         self.watch(self.query_one("#card-text"), "scroll_y", self.show_more, init=False)
@@ -152,7 +152,7 @@ class ReviewPane(Vertical):
 
     @property
     def review(self) -> Review:
-        """What is asked and how it stands, with what is typed by now."""
+        """Request and its state, with the text typed so far."""
         if self.is_mounted:
             form = self.query_one(AnswerForm)
             self._review.words = self._words = self.query_one(ReasonField).text
@@ -163,21 +163,21 @@ class ReviewPane(Vertical):
     def show_request(
         self, session: ViewSession, request: Request, actor: str, *, summoned: bool = False
     ) -> None:
-        """Ask this; `summoned` where a person opened the card with a key."""
+        """Show a request; `summoned` if a person opened the card with a key."""
         self._session = session
         effects = self.review.ask(session, request, actor, self._clock(), summoned=summoned)
         if self.is_mounted:
             self._do(effects)
 
     def follow(self, session: ViewSession, request: Request) -> None:
-        """The thread has moved: ask the next request, or the same one about its new step."""
+        """Follow the thread, which has moved: show the next request, or the same one about its new step."""
         self._session = session
         effects = self.review.follow(session, request, self._clock())
         if effects and self.is_mounted:
             self._do(effects)
 
     def attend(self, session: ViewSession) -> None:
-        """Somebody came or left, claimed it or passed it on."""
+        """Update who views, has claimed or was handed the request."""
         self.review.attend(session)
         if self.is_mounted:
             self.show()
@@ -190,7 +190,7 @@ class ReviewPane(Vertical):
         return stays
 
     def suggest(self, answer: str, words: str) -> None:
-        """Put an answer under the cursor and words into the reason; whoever decides still does."""
+        """Put the cursor on an answer and text into the reason; the person still decides."""
         review = self.review
         review.suggested = answer
         if words and not review.reason:
@@ -199,24 +199,24 @@ class ReviewPane(Vertical):
             self._do(())
 
     def focus_choices(self) -> None:
-        """Back to what can be chosen."""
+        """Move the cursor back to the choices."""
         self.query_one(Choices).focus()
 
     def take_back(self) -> None:
-        """Don't send; the words stay."""
+        """Cancel sending; the text stays."""
         state = self._review.state
         self._review.take_back()
         if self._review.state != state:
             self._do(())
 
     def add_comment(self, comment: Comment) -> None:
-        """Keep what was said about a passage, and show it."""
+        """Keep a comment on a passage, and show it."""
         self.review.comment(comment)
         self._card = None
         self._do(("choices",))
 
     def drop_comment(self) -> bool:
-        """Take back the comment that was made last; False where there is none."""
+        """Undo the last comment; return False if there is none."""
         dropped = self.review.drop_comment()
         if dropped:
             self._card = None
@@ -224,24 +224,24 @@ class ReviewPane(Vertical):
         return dropped
 
     def step_back(self) -> None:
-        """Back to the action that was decided about before."""
+        """Go back to the previously decided action."""
         self._do(self.review.step_back())
 
     async def send_at_once(self) -> bool:
-        """Send what could still be taken back, without waiting longer; False where it was refused."""
+        """Send what could still be undone, without waiting longer; return False if it was refused."""
         decision = self.review.send_at_once()
         return decision is None or await self._send(decision)
 
     def missing(self) -> str:
-        """What has to be seen before anything is decided and is not on screen, in words; "" for nothing."""
+        """Return what must be seen before a decision and isn't on screen, in words; "" for nothing."""
         if not self._missing():
             return ""
-        force_layout(self.screen)  # what is shown may have changed since, and have its place only now
+        force_layout(self.screen)  # the subject may have changed meanwhile, and be laid out only now
         return self._missing()
 
     @property
     def _undo_is_shown(self) -> bool:
-        """Whether the line that says how to take a decision back can be seen, on a screen that was read."""
+        """Whether the line that says how to undo a decision is visible, on a screen that was read."""
         note = self.query_one("#card-note", LineView)
         if self.app.screen is not self.screen or not gate_of(self.app).is_settled:
             return False
@@ -256,7 +256,7 @@ class ReviewPane(Vertical):
             return f"the end of the text is not on screen; {_LARGER}"
         return self._host.not_shown(self._review.request)
 
-    # From what happens to the review, and from its effects to what is to be done.
+    # From events of the review, and from its effects to actions.
 
     def _tick(self) -> None:
         state = self._review.state
@@ -279,7 +279,7 @@ class ReviewPane(Vertical):
         self._do(effects)
 
     def on_key(self, event: events.Key) -> None:
-        """What was typed on before the card could be read is no decision, and nothing else either."""
+        """Handle a key; keys typed before the card could be read decide nothing and do nothing else."""
         typing = not self.query_one(Choices).has_focus
         printable = event.is_printable
         if self._review.swallows(event.key, printable=printable, typing=typing, now=self._clock()):
@@ -305,7 +305,7 @@ class ReviewPane(Vertical):
             self._do(())
 
     def _do(self, effects: Iterable[Effect]) -> None:
-        """Show how it stands, and carry out what is left to do."""
+        """Show the state of the review, and carry out its effects."""
         self.show()
         (self._timer.resume if self._review.timed else self._timer.pause)()
         session = self._session
@@ -322,7 +322,7 @@ class ReviewPane(Vertical):
                 case "load":
                     self.app.call_later(
                         self._host.card_arrived
-                    )  # behind the focus, which comes that way, too
+                    )  # after the focus, which is set by a message, too
                     start_work(self, self._load, group="card", exclusive=True)
                 case "choices":
                     self.focus_choices()
@@ -338,7 +338,7 @@ class ReviewPane(Vertical):
                     self._host.edit_asked()
 
     async def _send(self, decision: Decision) -> bool:
-        """Whether it was accepted."""
+        """Send the answer; return whether it was accepted."""
         session, request = self._session, decision.request
         try:
             await session.driver.execute(
@@ -380,7 +380,7 @@ class ReviewPane(Vertical):
         self.app.push_screen(screen, written)
 
     async def _load(self) -> None:
-        """Fetch what the subject was before, and where each answer would lead."""
+        """Load the previous version of the subject, and where each answer would lead."""
         session, request = self._session, self._review.request
         if request.subject:
             known = await newest_versions(session, request.subject, request.step)
@@ -404,10 +404,10 @@ class ReviewPane(Vertical):
             if self._review.state in ("grace", "open"):
                 self._do(())
 
-    # What is shown.
+    # The display.
 
     def show(self) -> None:
-        """Show how the review stands."""
+        """Show the state of the review."""
         review, choices, reason = self._review, self.query_one(Choices), self.query_one(ReasonField)
         if review.words != self._words:
             self._words = reason.text = review.words
@@ -426,7 +426,7 @@ class ReviewPane(Vertical):
         self._host.card_changed()
 
     def _show_note(self) -> None:
-        """Say below the choices what is to be said; what is too long for there stands above, in the text."""
+        """Show a note below the choices; one that is too long for there is part of the text above."""
         note = self.query_one("#card-note", LineView)
         width = note.scrollable_content_region.width
         lines, above = self._review.note_lines(self._clock(), width, self.size.height)
@@ -441,7 +441,7 @@ class ReviewPane(Vertical):
                 self.query_one("#card-text", LineView).scroll_home(animate=False, immediate=True)
 
     def _lay_out(self, *, anew: bool = False) -> None:
-        """Wrap the words for the width, and give them what height the rest leaves."""
+        """Wrap the texts for the width, and give them the remaining height."""
         review, shown = self._review, (self._review.since, self._review.repeats, self._above, self._note_rows)
         same = review.card is self._card and shown == self._laid_out
         if not self.size.height or (same and not anew):
@@ -464,7 +464,7 @@ class ReviewPane(Vertical):
         width = max(self._wrapped_for, 20)
         text.show(review.lines(width, self._above, rows=free, marked=self.app.no_color))
         overflows = len(text.lines) > free
-        # A form has rows to give away for the line that says how many more there are.
+        # A form has rows to spare for the line that says how many more there are.
         text.styles.height = min(len(text.lines), free if form is not None else max(free - overflows, 1))
         self._has_more = overflows
         self.show_more()
@@ -472,7 +472,7 @@ class ReviewPane(Vertical):
         self._show_note()
 
     def show_more(self) -> None:
-        """Say how many lines of what is decided about are below what can be seen, and how to get there."""
+        """Show how many lines of the subject are below its visible part, and the key that leads there."""
         more = self.query_one("#card-more", LineView)
         here, beside = (
             _rows_below(self.query_one("#card-text", LineView)),
@@ -491,20 +491,20 @@ class ReviewPane(Vertical):
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
-        """Laying out may itself have changed the room there is."""
+        """Lay out again: the first layout may have changed the available room."""
         if event.view.scrollable_content_region.width != self._wrapped_for:
             self._lay_out(anew=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again."""
         self._lay_out(anew=True)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """What closes the card leads from a text back to the choices."""
+        """Make the key that closes the card lead from a text back to the choices."""
         typing = isinstance(event.widget, ReasonField) or self.query_one(AnswerForm) in event.widget.ancestors
         self.query_one(Choices).take_keys_from(() if typing else ("app.back",))
 
-    # Keys that move about on it.
+    # Keys that move around on the card.
 
     @on(AnswerForm.Left)
     @on(ReasonField.Left)
@@ -515,12 +515,12 @@ class ReviewPane(Vertical):
             self._do(())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The key of the reason does nothing where it was given none."""
+        """Disable the key of the reason if none can be given."""
         keys = keymap_of(self.app).bindings
         return action == "scroll_text" or not parameters or bool(keys[str(parameters[0])])
 
     def action_scroll_text(self, by: int) -> None:
-        """Scroll what is asked; once that is at its end, what is decided about beside it."""
+        """Scroll the request; once at its end, scroll its subject beside it."""
         text = self.query_one("#card-text", LineView)
         at_end = round(text.scroll_y) >= text.max_scroll_y if by > 0 else round(text.scroll_y) <= 0
         if at_end:
@@ -529,7 +529,7 @@ class ReviewPane(Vertical):
             text.turn_pages(by, kept=1)
 
     def action_type_reason(self, action_id: str) -> None:
-        """Type a reason, or the answer."""
+        """Move to the reason, or to the answer."""
         if self._review.draft.form is not None:
             self.query_one(AnswerForm).focus_first()
         else:
@@ -537,32 +537,32 @@ class ReviewPane(Vertical):
 
     @decides
     def action_claim(self) -> None:
-        """Take what is asked for a while, or give it back."""
+        """Claim the request for a while, or release it."""
         self._host.claim()
 
     def action_hand_over(self) -> None:
-        """Pass on what is asked."""
+        """Hand the request over."""
         self._host.hand_over()
 
     def action_comment(self) -> None:
-        """Say something about a passage."""
+        """Comment on a passage."""
         self._host.comment()
 
     def action_uncomment(self) -> None:
-        """Take back the comment that was made last."""
+        """Undo the last comment."""
         self._host.uncomment()
 
     def action_allow(self) -> None:
-        """Allow the call that is asked about, and others like it."""
+        """Allow the requested call, and others like it."""
         self._host.allow()
 
     def action_other(self, action_id: str) -> None:
-        """Ask about another of the requests that wait."""
+        """Show another of the waiting requests."""
         self._host.other_request(1 if action_id == "card.next" else -1)
 
 
 def words_below(here: int, beside: int, subject: str, key: str, width: int) -> str:
-    """Say how many lines are below what is on screen, as fully as a width allows; "" for none.
+    """Return how many lines are below the screen, as fully as a width allows; "" for none.
 
     Args:
         here: lines of the card.
@@ -579,6 +579,6 @@ def words_below(here: int, beside: int, subject: str, key: str, width: int) -> s
 
 
 def _rows_below(view: LineView) -> int:
-    """How many rows of a text are below those on screen."""
+    """Return how many rows of a text are below those on screen."""
     seen = rows_on_screen(view)
     return max(len(view.lines) - round(view.scroll_y) - seen.stop, 0) if seen else len(view.lines)

@@ -1,4 +1,4 @@
-"""Fields to type in that never send a control character to the terminal, whatever was pasted into them."""
+"""Text fields that never send a control character to the terminal, whatever was pasted into them."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _LONGEST_LINE: Final = 32 * 1024
 def too_large(text: str) -> bool:
     """Whether a text can't be edited on screen: Textual lays the whole line out again for each of its rows.
 
-    A line of a megabyte takes minutes that way, during which no key is heard.
+    A line of a megabyte takes minutes that way, and no key works during that time.
     """
     return len(text) > _LARGEST or any(len(line) > _LONGEST_LINE for line in text.splitlines())
 
 
 class SafeInput(Input):
-    """One line; what could steer or deceive is left out of what is typed or pasted."""
+    """Field of one line; control and deceptive characters are removed from typed and pasted text."""
 
     def __init__(self, value: str = "", **options: Any) -> None:
         super().__init__(_CONTROLS.sub("", value), select_on_focus=False, highlighter=None, **options)
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """Put text in place of what stands there."""
+        """Replace a part of the text, without control and deceptive characters."""
         super().replace(_CONTROLS.sub("", text), start, end)
 
 
 class SafeTextArea(TextArea):
-    """Shows "·" where a character could steer or deceive; the text itself is kept."""
+    """Shows "·" for control and deceptive characters; the text itself is kept."""
 
     def get_line(self, line_index: int) -> Text:
-        """A line to draw, each character as wide as the one it stands for."""
+        """Return a line to draw, each character as wide as the original one."""
         line = super().get_line(line_index)
         plain = line.plain
         if sanitise(plain) == plain:
@@ -53,7 +53,7 @@ class SafeTextArea(TextArea):
         return Text(safe, end="", no_wrap=True)
 
     async def on_paste(self, event: events.Paste) -> None:
-        """Take no more than can be edited here; the clipboard still has it."""
+        """Cut pasted text to what can be edited here; the clipboard still has all of it."""
         if not self.read_only and too_large(self.text + event.text):
             event.prevent_default()
             words = f"not pasted: {len(event.text):,} characters are too many to edit here"
@@ -61,7 +61,7 @@ class SafeTextArea(TextArea):
 
 
 class DraftArea(SafeTextArea):
-    """A draft; one that is too large to type in is not shown, and changed in the user's own editor."""
+    """Draft; one that is too large to type in is not shown, and is changed in the user's own editor."""
 
     def __init__(self, text: str, name: str) -> None:
         self._kept = text if too_large(text) else None
@@ -72,16 +72,16 @@ class DraftArea(SafeTextArea):
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the text can only be changed elsewhere."""
+        """Whether the text can only be changed in another editor."""
         return self._kept is not None
 
     @property
     def whole(self) -> str:
-        """The text as it stands."""
+        """Complete text."""
         return self.text if self._kept is None else self._kept
 
     def take(self, text: str) -> None:
-        """Put another text in its place; tells that it has changed."""
+        """Set another text, and report that it has changed."""
         self._kept = text if too_large(text) else None
         self.read_only = self.is_too_large
         self.load_text("" if self.is_too_large else text)
@@ -93,7 +93,7 @@ def elsewhere(app: App[object]) -> str:
 
 
 class ReasonField(SafeTextArea):
-    """A small field for a reason; every key that ends it only leaves it, so typing never decides."""
+    """Small field for a reason; every key that ends it only leaves it, so typing never decides."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("reason.leave", "leave", priority=True),

@@ -1,4 +1,4 @@
-"""Asking a thread and its history: type a text or a condition, choose a place, go there."""
+"""Search in a thread and its history: type a text or a condition, choose a place, go there."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 
 Finding = tuple[str, tuple[Found, ...], int]
-"""What was searched for, where it stands, and which of these places was chosen."""
+"""What was searched for, the places found, and which of these was chosen."""
 _WHERE: Final = 24
 _NARROW: Final = 80
-"""Cells below which a place has less room to say where it is."""
+"""Cells below which a place is described in fewer words."""
 _WHERE_NARROW: Final = 16
 CONDITION: Final = "?"
-"""What a condition begins with; anything else is a text."""
+"""Prefix of a condition; anything else is a text."""
 _PAUSE: Final = 0.1
-"""Seconds without a key after which the history is looked through."""
+"""Seconds without a key after which the history is searched."""
 
 
 class SearchPane(Vertical):
-    """A field for what to look for, above the places where it stands.
+    """Field for what to search for, above the places where it was found.
 
     Attributes:
-        looked_for: what the places are of.
-        places: as many as were found by now.
+        looked_for: what was searched for.
+        places: the places found so far.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,14 +58,14 @@ class SearchPane(Vertical):
     ]
 
     class Chosen(Message):
-        """A place to go to."""
+        """A place was chosen to go to."""
 
         def __init__(self, finding: Finding) -> None:
             super().__init__()
             self.finding = finding
 
     class Left(Message):
-        """Nothing is looked for any more."""
+        """The search was closed."""
 
     def __init__(self, session: ViewSession, query: str) -> None:
         super().__init__(id="search")
@@ -73,7 +73,7 @@ class SearchPane(Vertical):
         self.looked_for: str | None = None
         self.places: tuple[Found, ...] = ()
         self._begins = query
-        self._goes = False  # once what stands in the field has been looked for
+        self._goes = False  # once the text of the field has been searched for
         self._over = False
 
     def compose(self) -> ComposeResult:
@@ -84,13 +84,13 @@ class SearchPane(Vertical):
         yield LineView("places", "Places")
 
     def on_mount(self) -> None:
-        """Search for what was searched for last."""
+        """Show the last search."""
         self.query_one("#places", LineView).can_focus = False
         self.screen.set_focus(self.query_one("#find", Input))
         self._search(self._begins)
 
     def ask(self, session: ViewSession) -> None:
-        """Take what is typed from now on, and look for what stands there anew, in a session as it is now."""
+        """Take input from now on, and search again for the text of the field, in the session as it is now."""
         self.session = session
         field = self.query_one("#find", Input)
         field.focus()
@@ -106,7 +106,7 @@ class SearchPane(Vertical):
         start_work(self, partial(self._look, query), group="find", exclusive=True)
 
     async def _look(self, query: str) -> None:
-        """Look in what is shown at once, and in the history once nothing more is typed for a moment."""
+        """Search the shown step at once, and the history after a moment without typing."""
         session = self.session
         condition = query.strip().startswith(CONDITION)
         local = () if condition else await asyncio.to_thread(find, query, session.view, session.step_view)
@@ -135,7 +135,7 @@ class SearchPane(Vertical):
             self._add(query, tuple(found_in_history(hits, local)), f"{looked:,} of {of:,} steps")
 
         await self.session.driver.search(query, self._on_screen(more))
-        await asyncio.sleep(0)  # the last report is still to be handled
+        await asyncio.sleep(0)  # the last report is not handled yet
         where_looked = (
             count(len(self.places), "place") if len(self.places) < MOST else f"the first {MOST} places"
         )
@@ -191,7 +191,7 @@ class SearchPane(Vertical):
         places.set_titles("Places", "")
 
     def action_go(self) -> None:
-        """Go to the selected place; to the first one of what was typed just before, once it is found."""
+        """Go to the selected place; for a text typed just before, to the first one once it is found."""
         typed = self.query_one("#find", Input).value
         if typed != self.looked_for or not (self.places or self._over):
             self._goes = True
@@ -207,11 +207,11 @@ class SearchPane(Vertical):
             self.post_message(self.Chosen((self.looked_for or "", self.places, row)))
 
     def action_leave(self) -> None:
-        """Look for nothing any more."""
+        """Close the search."""
         self.post_message(self.Left())
 
     def action_select(self, by: int) -> None:
-        """Another place."""
+        """Select another place."""
         self.point_at((self.query_one("#places", LineView).cursor_row or 0) + by)
 
     def point_at(self, row: int) -> None:
@@ -222,13 +222,13 @@ class SearchPane(Vertical):
             places.reveal(places.cursor_row)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows have another room; the selected place stays in view."""
+        """Lay the rows out again; the selected place stays in view."""
         if self.places:
             self.query_one("#places", LineView).show(self._rows)
             self.action_select(0)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What goes wrong is said by the screen."""
+        """Let the screen report what goes wrong."""
         self.screen.post_message(event)
 
 

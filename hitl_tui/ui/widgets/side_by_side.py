@@ -1,4 +1,4 @@
-"""Two values in two columns that scroll as one, what differs marked by sign and colour."""
+"""Two values in two columns that scroll together; differences are marked by sign and colour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitl_tui.view.spans import Line, Span, plain_text, untrusted
 from hitl_tui.view.word_diff import Fragments, fragment_spans
 
 _MOST = 5_000
-"""Lines that are laid out; what is longer is for the value pane."""
+"""Number of lines that are laid out; the value pane shows longer values."""
 _BEFORE = 3
 """Lines above the first difference."""
 
@@ -31,7 +31,7 @@ class SideBySide(TextView):
     def show_pairs(
         self, pairs: Sequence[Pair], others: Sequence[tuple[str, Sequence[Pair]]] = (), *, home: bool
     ) -> None:
-        """Show these; `home` for other ones than before, which begin at their first difference.
+        """Show these pairs; with `home`, for new ones, scroll to their first difference.
 
         Args:
             others: pairs of other values, with their names, for the rows below.
@@ -63,12 +63,12 @@ class SideBySide(TextView):
         self._seeking = False
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again."""
         self._lay_out()
 
 
 def beside(pair: Pair, width: int, *, marked: bool) -> list[Line]:
-    """The rows of a pair in two columns, each wrapped for itself."""
+    """Return the rows of a pair in two columns, each wrapped on its own."""
     half = (width - 7) // 2
     left, right = (_rows(parts, half, marked=marked) for parts in (pair.left, pair.right))
     signs = _sign(pair.left), _sign(pair.right)
@@ -99,7 +99,7 @@ def _rows(parts: Fragments | None, width: int, *, marked: bool) -> list[Line]:
 
 
 def _sign(parts: Fragments | None) -> Span:
-    """What stands before a line: removed, added, or changed in part."""
+    """Return the sign of a line: removed, added, or changed in part."""
     kinds = {part.kind for part in parts or ()}
     if not kinds & {"removed", "added"}:
         return Span("  ")
@@ -109,5 +109,5 @@ def _sign(parts: Fragments | None) -> Span:
 
 
 def _signed(sign: Span, at: int, row: Line) -> Line:
-    """A row behind two cells, in which its line's first row has the sign."""
+    """Return a row after two cells; in the first row of a line these hold its sign."""
     return (Span("  ") if at else sign, *row)

@@ -1,4 +1,4 @@
-"""What the node in flight writes, as it comes; only what is new is wrapped and painted."""
+"""Output of the running node as it arrives; only the new part is wrapped and painted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _TOLD: Final = 500
 _SHORTEST: Final = 100_000
-"""Microseconds below which it is not worth telling how long a node took."""
+"""Microseconds below which a node's duration is not shown."""
 
 
 class StreamPane(TextView):
-    """The newest stream: a line about who writes, then the text; follows its end unless scrolled away."""
+    """The newest stream: a line about the writer, then the text; it follows the end unless scrolled away."""
 
     def __init__(self) -> None:
         super().__init__("stream", "Stream")
@@ -33,15 +33,15 @@ class StreamPane(TextView):
         self._logged: Sequence[str] = ()
         self._inside: tuple[InsideView, Size] | None = None
         self.below: tuple[Line, ...] = ()
-        """Lines below the text; below one that is still written, as many as there are rows for."""
+        """Lines below the text; while the node still writes, as many as there are rows for."""
 
     @property
     def rows_left(self) -> int:
-        """Rows below the text, were nothing more logged there; one is blank."""
+        """Return how many rows are free below the text if nothing more is logged; one is blank."""
         return self.scrollable_content_region.height - len(self._logged) - len(self._text.rows) - 2
 
     def show_below(self, lines: tuple[Line, ...]) -> None:
-        """Tell more in the rows below the text."""
+        """Show further lines in the rows below the text."""
         if lines != self.below:
             self.below = lines
             if self._inside is None:
@@ -55,11 +55,11 @@ class StreamPane(TextView):
         *,
         past: bool = False,
     ) -> None:
-        """Show a stream, appending where it only grew; of a node with branches, what those write.
+        """Show a stream, appending if it only grew; for a node with branches, show what those write.
 
         Args:
             logged: what breakpoints have logged.
-            past: it is what an older step has written.
+            past: whether an older step wrote it.
         """
         self.set_titles("Stream of this step" if past else "Stream")
         if not past and inside.branches and stream.serial and inside.node == stream.node:
@@ -84,7 +84,7 @@ class StreamPane(TextView):
         self._sync()
 
     def _show_branches(self, inside: InsideView) -> None:
-        """The newest rows of each branch that runs, as many as there is room for."""
+        """Show the newest rows of each running branch, as many as there is room for."""
         size = self.scrollable_content_region.size
         if (inside, size) == self._inside:
             return
@@ -95,13 +95,13 @@ class StreamPane(TextView):
 
     @property
     def _gap(self) -> int:
-        """Rows between the text and the lines below it: a blank one, unless the text ends with it."""
+        """Return how many rows separate the text from the lines below it: 0 if it ends with a blank row."""
         rows = self._text.rows
         return 1 if self.below and not (rows and not rows[-1].strip()) else 0
 
     @property
     def _rows_below(self) -> int:
-        """Number of rows below the text, with the blank one; a growing text may need the others."""
+        """Return how many rows are below the text, with the blank one; a growing text may need the others."""
         rows = self._gap + len(self.below)
         return min(rows, max(self.rows_left + 1, 0)) if self._stream.live else rows
 
@@ -116,12 +116,12 @@ class StreamPane(TextView):
         self.repaint()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follow the end while the user is there, and not after scrolling away."""
+        """Follow the end while the view is there, and stop after scrolling away."""
         super().watch_scroll_y(old_value, new_value)
         self._following = round(new_value) >= self.max_scroll_y
 
     def line(self, row: int) -> Line:
-        """The line about the stream, or a row of it."""
+        """Return the line about the stream, or a row of it."""
         if self._inside is not None:
             return self.lines[row]
         if row < len(self._logged):
@@ -141,7 +141,7 @@ class StreamPane(TextView):
         return (text,)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew for the new width."""
+        """Wrap again for the new width."""
         if self._inside is not None:
             self._show_branches(self._inside[0])
             return
@@ -162,6 +162,6 @@ def _about(stream: StreamView) -> Line:
         facts.append(duration(stream.duration))
     if not stream.live and not stream.length:
         facts.append("no output")
-    # Each name once: agents are often called as their nodes, and scripted models as their agents.
+    # Each name once: agents often have the names of their nodes, and scripted models those of their agents.
     who, *more = dict.fromkeys(name for name in (stream.node, stream.agent, stream.model) if name)
     return (untrusted(who, "node"), untrusted("".join(f" · {fact}" for fact in (*more, *facts)), "dim"))

@@ -1,4 +1,4 @@
-"""On a narrow screen: which pane is shown."""
+"""Tabs for a narrow screen: which pane is shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TabsBar(LineBar):
         self._live = False
 
     def show_live(self, live: bool) -> None:
-        """Say whether something is being written that the shown pane does not show."""
+        """Show whether a pane that is hidden is being written to."""
         if live != self._live:
             self._live = live
             self.refresh()
@@ -42,7 +42,7 @@ class TabsBar(LineBar):
         self.refresh()
 
     def next(self) -> str:
-        """The tab after the active one."""
+        """Return the tab after the active one."""
         names = [name for name, _ in TABS]
         return names[(names.index(self.active) + 1) % len(names)]
 
@@ -54,7 +54,7 @@ class TabsBar(LineBar):
         ]
 
     def bar(self, width: int) -> Line:
-        """The names, the active one marked."""
+        """Return the names with the active one marked."""
         spans: list[Span] = [Span(" ")]
         for name, label in self._labels():
             text = f"‹{label}›" if name == self.active else f" {label} "

@@ -1,4 +1,4 @@
-"""The checkpoint timeline: a click or the arrow keys travel along it."""
+"""Timeline of checkpoints: a click or the arrow keys travel along it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
 MAX_ROWS = 5
 _WIDE = 100
 _NARROW_ROWS = 3
-"""On screens that are not that wide."""
+"""Rows on screens that are less wide."""
 _TALL = 40
-"""Rows of a screen from which on the whole family has room."""
+"""Rows of a screen from which the whole family of threads has room."""
 _SHARE = 5
 
 
 class TimelinePane(LineView):
-    """Steps of this thread and its relatives, windowed around the shown one."""
+    """Steps of this thread and its relatives, in a window around the shown one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("travel.back", "travel('left')"),
@@ -71,7 +71,7 @@ class TimelinePane(LineView):
         self._noted: frozenset[int] = frozenset()
 
     def show_view(self, view: RunView, family: Sequence[Relative], place: Place | None) -> None:
-        """Show a view of the thread with a step selected; laid out again only where that matters."""
+        """Show a view of the thread with a step selected; lay it out again only if necessary."""
         self._shown = (view, family, place)
         progress = view.progress
         if view.ledger is not self._ledger:
@@ -94,12 +94,12 @@ class TimelinePane(LineView):
 
     @property
     def rows_left(self) -> int:
-        """Rows below the steps."""
+        """Return how many rows are free below the steps."""
         rows = len(self._layout.rows) if self._layout else 0
         return self.scrollable_content_region.height - rows
 
     def show_below(self, lines: tuple[Line, ...]) -> None:
-        """Tell more in the rows below the steps, while it is alone on screen."""
+        """Show further lines in the rows below the steps, while it is alone on screen."""
         if lines != self._below:
             self._below = lines
             self._lay_out()
@@ -126,7 +126,7 @@ class TimelinePane(LineView):
         self.set_titles("Timeline", more if hidden else "")
 
     def line(self, row: int) -> Line:
-        """A row; the step that is travelled to stands out."""
+        """Return a row; the shown step is highlighted."""
         line = super().line(row)
         chosen = self._layout.selected if self._layout else None
         if chosen is None or chosen.row != row:

@@ -1,4 +1,4 @@
-"""The value of the selected channel, to be read: wrapped, with what changed marked."""
+"""Value of the selected channel, to be read: wrapped, with the changes marked."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _WRAP_LINES: Final = 2_000
 _WRAP_CHARS: Final = 64 * 1024
 _FIRST: Final = 16 * 1024
-"""Characters whose rows are found before anything is painted: those of the largest screens."""
+"""Characters whose rows are laid out before the first paint: as many as the largest screens show."""
 _AT_ONCE: Final = 64 * 1024
 _PER_SECOND: Final = 30
 _PROSE: Final = 78
 """Cells of a row of prose, however wide the pane is."""
 _BESIDE: Final = 100
-"""Cells from which on two versions of a text stand side by side."""
+"""Cells from which two versions of a text are shown side by side."""
 _SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- ", "changed": "~ ", "moved": "  "}
 _ROLES: Final[dict[str, Role]] = {
     "added": "added", "removed": "removed", "changed": "accent", "moved": "human",
@@ -44,10 +44,10 @@ _GROUNDS: Final = frozenset({"added", "removed"})
 
 
 class ValuePane(TextView):
-    """A value as `ValueText`; rows are made when they are drawn where the value is large."""
+    """Value as `ValueText`; rows of a large value are made when they are drawn."""
 
     class Resized(Message):
-        """It has other rows now: what was laid out for those it had must be made anew."""
+        """Its rows have changed: what was laid out for the old ones must be laid out again."""
 
     class ModeChosen(Message):
         """Another way to show the value was clicked."""
@@ -65,7 +65,7 @@ class ValuePane(TextView):
         self._long: LongRows | None = None
         self._wrapped_for = 0
         self.seek: tuple[str, int] | None = None
-        """The channel and the line of it, from 0, to scroll to when it is shown."""
+        """Channel, and its line from 0, to scroll to when it is shown."""
         self._starts: list[int] = []
         self._marked = ""
         self._over = ""
@@ -76,27 +76,27 @@ class ValuePane(TextView):
         self._destination = ""
         self._numbers: dict[int, str] = {}
         self._places: dict[int, list[tuple[int, int]]] = {}
-        """Of a large value the lines in which comments begin, each with the characters and the numbers."""
+        """For a large value: the lines in which comments begin, each with the characters and the numbers."""
         self._margin = 0
         self._foot: list[Line] = []
         self._below: tuple[Line, ...] = ()
 
     @property
     def path(self) -> str:
-        """The way to what the cursor is on, as `plan[1].worker`; the channel where there is none."""
+        """Path to what the cursor is on, as `plan[1].worker`; the channel if there is none."""
         if self.text is None:
             return ""
         return self.text.channel + (self.part.path if self.part is not None else "")
 
     @property
     def part(self) -> ValuePart | None:
-        """What the cursor is on; None where it is not JSON that is read."""
+        """Part under the cursor; None if the value isn't shown as JSON."""
         if self._folds is None or self.cursor_row is None:
             return None
         return self._folds.part(self._line_of(self.cursor_row))
 
     def mark(self, query: str) -> None:
-        """Let a text that was looked for stand out, until another channel is shown."""
+        """Highlight a text that was searched for, until another channel is shown."""
         self._marked = query
         self.repaint()
 
@@ -105,8 +105,8 @@ class ValuePane(TextView):
 
         Args:
             titled: say in the border how else it can be shown.
-            title: what stands over it in place of its channel.
-            below: what stands in the border in place of how else it can be shown.
+            title: title in place of the channel.
+            below: text in the border in place of how else it can be shown.
         """
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
         self._below = self._below if same else ()
@@ -128,31 +128,31 @@ class ValuePane(TextView):
         self.show_sought()
 
     def show_first_change(self) -> None:
-        """Scroll to what has changed, where it could not be seen."""
+        """Scroll to the first change if it isn't visible."""
         self.scroll_to(0, self._first_change, animate=False)
 
     @property
     def rows_left(self) -> int:
-        """Rows below the value and what is said of it, were nothing more told there."""
+        """Return how many rows are free below the value and its note, if nothing more is shown there."""
         if self._rows is None or not self.text:
             return 0
         foot = len(self._foot) - len(self._below)
         return self.scrollable_content_region.height - len(self._rows) - foot
 
     def show_below(self, lines: tuple[Line, ...]) -> None:
-        """Tell more in the rows below the value."""
+        """Show further lines in the rows below the value."""
         if lines != self._below:
             self._below = lines
             self._lay_out()
 
     def turn(self) -> None:
-        """Both versions side by side, or words only."""
+        """Switch between two versions side by side and words only."""
         self._words_only = not self._words_only
         self._lay_out()
         self._show_mode()
 
     def _show_mode(self, below: str | None = None) -> None:
-        """Say in the title where the cursor is and how two versions stand, and something below."""
+        """Show in the title where the cursor is and how two versions are shown, and below a text."""
         if self.text is not None:
             way = "side by side" if self.is_beside else self.text.since
             over = self._over or self.path
@@ -161,14 +161,14 @@ class ValuePane(TextView):
 
     @property
     def is_beside(self) -> bool:
-        """Whether two versions stand side by side: prose, where there is room for both."""
+        """Whether two versions are side by side: for prose, if there is room for both."""
         text, wide = self.text, self.scrollable_content_region.width >= _BESIDE
         revised = text is not None and text.prose and text.revision is not None and text.revision.changed
         return bool(wide and revised) and not self._words_only
 
     @property
     def _first_change(self) -> int:
-        """The row to begin with: the first one that has changed, where it could not be seen."""
+        """Return the row to begin with: the first changed one, if it couldn't be seen."""
         changed = (
             at
             for at, (_, words, kind) in enumerate(self._rows or ())
@@ -178,7 +178,7 @@ class ValuePane(TextView):
         return 0 if first < self.size.height - _BEFORE else max(first - _BEFORE, 0)
 
     def show_sought(self) -> None:
-        """Scroll to the line that was asked for, once it is there."""
+        """Scroll to the requested line once it exists."""
         if self.seek is None or self.text is None or self.text.channel != self.seek[0]:
             return
         line = self.seek[1]
@@ -195,7 +195,7 @@ class ValuePane(TextView):
         text = self.text
         if text is None:
             return
-        # In other rows the cursor stays on its line.
+        # After new rows the cursor stays on its line.
         cursor_line = None if self.cursor_row is None else self._line_of(self.cursor_row)
         width = self._wrapped_for = self.scrollable_content_region.width
         aside = self.is_beside
@@ -242,7 +242,7 @@ class ValuePane(TextView):
     # Comments.
 
     def show_comments(self, comments: tuple[Comment, ...], destination: str = "") -> None:
-        """Let comments stand beside their passages and below the value, with where they go."""
+        """Show comments beside their passages and below the value, and where they are sent."""
         if (comments, destination) != (self._comments, self._destination):
             anew = bool(comments or self._comments)
             self._comments, self._destination = comments, destination
@@ -250,7 +250,7 @@ class ValuePane(TextView):
                 self._lay_out()
 
     def _commented(self, text: ValueText) -> list[tuple[int, Comment]]:
-        """The comments on this value, each with its number."""
+        """Return the comments on this value, each with its number."""
         return [
             (number, comment)
             for number, comment in enumerate(self._comments, 1)
@@ -258,7 +258,7 @@ class ValuePane(TextView):
         ]
 
     def _place_numbers(self, text: ValueText | None) -> None:
-        """Find the rows at which comments begin, of a large value the lines: in the version that is shown."""
+        """Find the rows, of a large value the lines, at which comments begin in the shown version."""
         self._numbers, self._places = {}, {}
         comments = self._commented(text) if text is not None else []
         if text is None or not comments:
@@ -282,7 +282,7 @@ class ValuePane(TextView):
             self._numbers = numbered_rows(shown, text.whole, own, marked=marked)
 
     def _number(self, row: int) -> str:
-        """The numbers of the comments that begin at a row, "" for none."""
+        """Return the numbers of the comments that begin at a row, "" for none."""
         if self._long is None or not self._places:
             return self._numbers.get(row, "")
         line, start, words = self._long.row(row)
@@ -290,7 +290,7 @@ class ValuePane(TextView):
         return _numbers([place for place in self._places.get(line, ()) if start <= place[0] < end])
 
     def _fit(self) -> None:
-        """As high as all rows are that are known by now."""
+        """Set the height to that of all rows known so far."""
         rows = self._rows if self._long is None else self._long
         count = len(rows) if rows is not None else 0
         extra = len(self._foot)
@@ -301,7 +301,7 @@ class ValuePane(TextView):
         self.repaint()
 
     def on_mount(self) -> None:
-        """The rows of a large value are found bit by bit."""
+        """Lay out the rows of a large value bit by bit."""
         self._finder = self.set_interval(1 / _PER_SECOND, self._find_more, pause=True)
 
     def _find_more(self) -> None:
@@ -322,7 +322,7 @@ class ValuePane(TextView):
         self._fit()
         if at_end and not in_view:
             self.scroll_end(animate=False, immediate=True)
-        elif shift := long.known_row(kept) - place:  # what one reads stays where it is
+        elif shift := long.known_row(kept) - place:  # the visible text doesn't move
             self.scroll_to(y=top + shift, animate=False, immediate=True)
 
     def _shows(self, row: int) -> bool:
@@ -331,7 +331,7 @@ class ValuePane(TextView):
     # Folding.
 
     def _fold_as_before(self, text: ValueText, *, same: bool) -> None:
-        """JSON can be folded; what is folded stays so while the value does."""
+        """Fold JSON as before: folds last as long as the value."""
         whole = text.lines
         if not isinstance(whole, JsonLines) or not whole.starts or text.revision is not None:
             self._folds = self.cursor_row = None
@@ -340,18 +340,18 @@ class ValuePane(TextView):
             self.cursor_row = (self.cursor_row or 0) if same else 0
 
     def _line_of(self, row: int) -> int:
-        """The line that a row is of."""
+        """Return the line that a row belongs to."""
         if self._long is not None:
             return self._long.line_of(row)
         return max(bisect_right(self._starts, row) - 1, 0)
 
     def _row_of(self, line: int) -> int:
-        """The row in which a line begins."""
+        """Return the row in which a line begins."""
         return self._long.known_row(line) if self._long is not None else self._starts[line]
 
     @property
     def folds(self) -> bool:
-        """Whether it is JSON, of which parts can be folded."""
+        """Whether it is JSON, whose parts can be folded."""
         return self._folds is not None
 
     def fold(self) -> None:
@@ -361,7 +361,7 @@ class ValuePane(TextView):
         self._show_folds(self._folds.turn(self._line_of(self.cursor_row)))
 
     def fold_all(self) -> None:
-        """Fold each part of the whole, or unfold everything."""
+        """Fold all top-level parts, or unfold everything."""
         if self._folds is None or self.cursor_row is None:
             return
         number = self._folds.number(self._line_of(self.cursor_row))
@@ -370,7 +370,7 @@ class ValuePane(TextView):
         self._move_to(self._row_of(self._folds.place(number)))
 
     def _show_folds(self, line: int) -> None:
-        """Lines have changed from one on, to which the cursor goes."""
+        """Update the lines from one on, and move the cursor to it."""
         if self._long is not None and self._folds is not None:
             self._long.change(self._folds, line)
             self._place_numbers(self.text)
@@ -389,7 +389,7 @@ class ValuePane(TextView):
         self._show_mode()
 
     def action_scroll_up(self) -> None:
-        """A row up; the cursor where there is one."""
+        """Scroll up by a row, or move the cursor if there is one."""
         self._move_by(-1, super().action_scroll_up)
 
     def action_scroll_down(self) -> None:
@@ -401,15 +401,15 @@ class ValuePane(TextView):
         self._move_by(1 - self.size.height, super().action_page_up)
 
     def action_page_down(self) -> None:
-        """As many rows down as there are on screen."""
+        """Move the cursor down by one page."""
         self._move_by(self.size.height - 1, super().action_page_down)
 
     def action_scroll_home(self) -> None:
-        """To the first row."""
+        """Move to the first row."""
         self._move_by(-len(self.lines), super().action_scroll_home)
 
     def action_scroll_end(self) -> None:
-        """To the last row."""
+        """Move to the last row."""
         self._move_by(len(self.lines), super().action_scroll_end)
 
     def _move_by(self, rows: int, scroll: Callable[[], None]) -> None:
@@ -420,13 +420,13 @@ class ValuePane(TextView):
 
     @staticmethod
     def _lead(text: ValueText, line: int) -> str:
-        """What stands before a line of a large value."""
+        """Return what precedes a line of a large value."""
         if text.gutter:
             return text.gutter[line]
         return _SIGNS[text.revision.kinds[line]] if text.revision is not None else ""
 
     def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
-        """Rows of gutter, words and kind."""
+        """Return the rows: gutter, words and kind."""
         rows: list[tuple[str, Line, str]] = []
         self._starts = []
         revision = text.revision
@@ -440,7 +440,7 @@ class ValuePane(TextView):
         return rows
 
     def _side_by_side(self, text: ValueText, width: int) -> list[tuple[str, Line, str]]:
-        """Rows of both versions, each no wider than one reads with ease."""
+        """Return the rows of both versions, each no wider than is easy to read."""
         from hitl_tui.ui.widgets.side_by_side import beside
 
         assert text.revision is not None
@@ -454,7 +454,7 @@ class ValuePane(TextView):
         return [("", row, "same") for row in rows]
 
     def _spans(self, index: int) -> Line:
-        """A line of the value; of a changed one both versions."""
+        """Return a line of the value; of a changed one both versions."""
         assert self.text is not None
         revision = self.text.revision
         if self.text.rich:
@@ -465,7 +465,7 @@ class ValuePane(TextView):
         return revision[index].spans(marked=self.app.no_color)
 
     def line(self, row: int) -> Line:
-        """A row of the value, or the note below it."""
+        """Return a row of the value, or the note below it."""
         text = self.text
         if text is None:
             return ()
@@ -505,7 +505,7 @@ class ValuePane(TextView):
         return continued(lead) if start else lead, spans, kind
 
     def selected_text(self, row: int, start: int, end: int) -> str:
-        """What of a row's words is selected; its sign or number is none of them."""
+        """Return the selected text of a row, without its sign or number."""
         count = len(self.lines) - len(self._foot)
         if row >= count:
             return super().selected_text(row, start, end)
@@ -515,7 +515,7 @@ class ValuePane(TextView):
         return text[max(start - lead, 0) : None if end < 0 else max(end - lead, 0)].rstrip()
 
     def ground(self, row: int) -> str:
-        """Added and removed rows have a ground of their own, and so has the cursor's while keys move it."""
+        """Return the background: added and removed rows have their own, and so has the cursor's with keys."""
         text = self.text
         if row == self.cursor_row:
             return "cursor" if self.has_focus else ""
@@ -526,7 +526,7 @@ class ValuePane(TextView):
         return ""
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew for the new width."""
+        """Wrap again for the new width."""
         self.post_message(self.Resized())
         if self.scrollable_content_region.width != self._wrapped_for:
             shown = self.cursor_row is not None and self._shows(self.cursor_row)
@@ -536,7 +536,7 @@ class ValuePane(TextView):
             self._show_mode()
 
     def on_click(self, event: events.Click) -> None:
-        """The names on the lower border choose how the value is shown."""
+        """Switch how the value is shown, by the names on the lower border."""
         event.stop()
         if event.y != self.outer_size.height - 1:
             row = self.row_at(event)
@@ -553,11 +553,11 @@ class ValuePane(TextView):
 
 
 def _numbers(places: Sequence[tuple[int, int]]) -> str:
-    """The numbers of comments, as beside a row."""
+    """Return the numbers of comments as shown beside a row."""
     return ",".join(str(number) for _, number in places)
 
 
 def _right_of(row: Line) -> Line:
-    """What a row of two versions shows of the newest, without its sign."""
+    """Return what a row of two versions shows of the newer one, without its sign."""
     rule = next((at for at, span in enumerate(row) if span.text.endswith(" │ ")), len(row))
     return row[rule + 2 :]
