@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 ENTRY: Final = "input"
 """The name by which the single value is given that an entrypoint takes."""
+_ROOT: Final = "__root__"
+"""The channel of a graph whose state is one value, as of `StateGraph(dict)`."""
 _MOST: Final = 100
 _UNREADABLE: Final = 422
 """What a server answers to what it can't read: another form of it, or a thread's name that is no UUID."""
@@ -266,7 +268,8 @@ class ServerGraph:
         self.nodes = {node: ServerNode() for node in self._drawn.nodes if node != "__end__"}
         schemas = _asked(url, lambda: client.assistants.get_schemas(name))
         channels = _channels(schemas)
-        self.stream_channels_asis: str | list[str] = END if channels == [END] else channels
+        is_one_value = channels in ([END], [_ROOT])
+        self.stream_channels_asis: str | list[str] = channels[0] if is_one_value else channels
         self.entry_parameter, self.entry_fields = _entry(schemas.get("input_schema") or {})
         self.context_properties = _context_properties(schemas, chosen.get("context") or {})
         self.channels = {channel: unknown_channel() for channel in channels}
@@ -544,6 +547,8 @@ def _unreadable(thread: str) -> StoreUnusable:
 
 def _channels(schemas: Mapping[str, Any]) -> list[str]:
     state = schemas.get("state_schema") or schemas.get("output_schema") or {}
+    if "properties" not in state and state.get("additionalProperties") is True:
+        return [_ROOT]
     return list(state.get("properties", {}))
 
 

@@ -240,6 +240,8 @@ def _snapshot_document(snapshot: Any) -> Any:
 
 
 def _state_schema(graph: Any) -> dict[str, Any]:
+    if graph.stream_channels_asis == "__root__":
+        return {"type": "object", "additionalProperties": True}
     return {"type": "object", "properties": {name: {} for name in graph.stream_channels_list}}
 
 

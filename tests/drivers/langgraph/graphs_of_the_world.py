@@ -88,6 +88,10 @@ def looping(route: Any, node: Any = count, kind: Any = Log, limit: int = 25, **c
     return graph.compile(**{"checkpointer": InMemorySaver(), **compiled}).with_config(recursion_limit=limit)
 
 
+def of_one_value() -> Any:
+    return chain({"a": lambda s: {**s, "x": s["x"] + 1}, "b": lambda s: {**s, "y": 2}}, dict)
+
+
 def deferred() -> Any:
     graph = StateGraph(Log).add_node("short", note("short")).add_node("long", note("long"))
     graph.add_node("longer", note("longer")).add_node("last", note("last"), defer=True)
@@ -408,6 +412,7 @@ CASES: dict[str, Case] = {
     "schemas": Case(
         "input and output schema", lambda: ASKED.compile(checkpointer=InMemorySaver()), (QUESTION,)
     ),
+    "state of one value": Case("`StateGraph(dict)`, two turns", of_one_value, ({"x": 1}, {"x": 5})),
     "private state": Case("private channel between nodes", private),
     "list in place": Case(
         "list changed in place and returned",

@@ -74,7 +74,7 @@ async def test_a_stop_before_all_nodes_holds_though_no_drawing_shows_it(run: Run
 
 ALL_WAYS = (
     "own memory", "own memory that asks", "stop before", "subgraph", "schemas", "private state", "entrypoint",
-    "entrypoint that asks", "entrypoint that remembers",
+    "entrypoint that asks", "entrypoint that remembers", "state of one value",
 )  # fmt: skip
 ONE_RUN = (
     *ALL_WAYS, "chain", "stop after", "remaining steps", "recursion limit", "quiet change", "untracked",
