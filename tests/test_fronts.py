@@ -19,10 +19,6 @@ NOT_IN = {
     "ReloadGraph": {"cli": "a command loads its graph anew each time"},
     "PrepareGraph": {"ui": "what is done there first builds the graph"},
     "NoteExport": {"ui": "pages and files are written by a subcommand", "plain": "as on screen"},
-    "WriteTest": {
-        "plain": "files are written on screen, and by `test`",
-        "cli": "without a driver: step_test",
-    },
 }
 """Commands that a front does not make, and why."""
 SHARED = {

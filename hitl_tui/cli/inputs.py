@@ -44,22 +44,19 @@ async def open_place(opened: OpenThread, text: str) -> tuple[Driver, int]:
         UnknownThread: there is no such thread, or no such step in it.
         UsageError: the thread has no step yet.
     """
-    driver, step, head = await _open(opened, text)
-    return driver, head if step is None else step
+    name, step = split_place(opened.store, text)
+    driver = await opened.thread(name)
+    return driver, _step_of(name, step, (await driver.snapshot()).progress.head)
 
 
 async def named_place(opened: OpenThread, text: str) -> tuple[Driver, int | None]:
-    """Open the thread of a place and return its step, None if none is named; raises as `open_place`."""
-    driver, step, _ = await _open(opened, text)
-    return driver, step
+    """Open the thread of a place and return its step, None if none is named; what it is for checks the step.
 
-
-async def _open(opened: OpenThread, text: str) -> tuple[Driver, int | None, int]:
+    Raises:
+        UnknownThread: there is no such thread.
+    """
     name, step = split_place(opened.store, text)
-    driver = await opened.thread(name)
-    head = (await driver.snapshot()).progress.head
-    _step_of(name, step, head)
-    return driver, step, head
+    return await opened.thread(name), step
 
 
 def _step_of(thread: str, step: int | None, head: int) -> int:

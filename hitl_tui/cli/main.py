@@ -134,7 +134,6 @@ EXAMPLES = {
         "hitl-tui items users.ann coffee --store langgraph:app.py --json",
     ],
     "artifacts": ["hitl-tui artifacts r1", "hitl-tui artifacts r1@3 report.md --save ."],
-    "test": ["hitl-tui test r1@2 > test_r1.py", "hitl-tui test r1 --graph flow.py:graph"],
     "graph": ["hitl-tui graph review", "hitl-tui graph --thread r1 --format svg > way.svg"],
     "verify": [
         "hitl-tui verify r1",
@@ -244,7 +243,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "items": Entry("hitl_tui.cli.items", "List the items of a LangGraph graph's long-term store."),
         "artifacts": Entry("hitl_tui.cli.artifacts", "List the artifacts of a thread, read one or save it."),
         "copy": Entry("hitl_tui.cli.copying", "Copy something of a thread, as `y` on screen does."),
-        "test": Entry("hitl_tui.cli.step_test", "Write a pytest of a recorded step."),
         "export": Entry(
             "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"
         ),

@@ -454,14 +454,6 @@ class ItemsDocument(Document, frozen=True):
     items: Annotated[tuple[StoredItem, ...], about("The threads, in the store's order.")]
 
 
-class TestDocument(Document, frozen=True):
-    """`test`."""
-
-    thread: Annotated[str, about("The thread.")]
-    step: Annotated[int | None, about("The step given; null for the newest.")]
-    text: Annotated[str, about("The test as a Python file.")]
-
-
 class RollbackDocument(Document, frozen=True):
     """`rollback`."""
 

@@ -24,6 +24,7 @@ from hitl_tui.verbs.conversation import (
     Follow,
     Open,
     Reply,
+    Save,
     Show,
     ShowValue,
     Talk,
@@ -210,6 +211,8 @@ class _Player:
             case Open(thread_id):
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
+            case Save(text=text, document=document):
+                self._print([text.removesuffix("\n")], document)
             case Work(_, run):
                 return await run()
             case Show():

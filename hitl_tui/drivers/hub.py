@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, denied_to, only_reading, refusing_all
@@ -48,7 +48,12 @@ class LocalHub:
         guest: the database login that a guest in another person's account needs to delete threads; None for
             the account's owner.
         read_only: why all threads are read-only, "" if they are not. Nothing is built then.
+
+    Attributes:
+        never: what its threads without a graph can't take either, by verb, with the reason.
     """
+
+    never: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self,
@@ -204,7 +209,7 @@ class LocalHub:
         if self._read_only:
             refusals = refusing_all(self._read_only)
         else:
-            refusals = only_reading(read_only_reason) if read_only_reason else {}
+            refusals = {**only_reading(read_only_reason), **self.never} if read_only_reason else {}
         return self._driver(
             thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals, make
         )

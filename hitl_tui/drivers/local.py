@@ -618,8 +618,18 @@ class LocalDriver:
 
     async def _write_test(self, command: WriteTest) -> str:
         from hitl_tui.engine.audit.step_test import step_test
+        from hitl_tui.stores.transfer import private_names
 
-        return await asyncio.to_thread(step_test, self._store, self.thread_id, command.step)
+        name, graph, private = self.thread_id, command.graph, command.private
+        if private and (why := self.refusal(NoteExport)):
+            raise UsageError("private values can't be taken from this thread", why)
+        write = partial(step_test, self._store, name, command.step, graph=graph, private=private)
+        text = await asyncio.to_thread(write)
+        if private and command.actor is not None:
+            names = await asyncio.to_thread(private_names, self._store, name)
+            step = "" if command.step is None else f"@{command.step}"
+            self._write(NoteExport(tuple(sorted(names)), command.actor, f"a test of {name}{step}"))
+        return text
 
     async def _rerun(self, command: Rerun) -> str:
         from hitl_tui.engine.commands.forking import fork

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Run
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.new_files import new_file
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import give_back, ready_to
@@ -25,6 +27,7 @@ from hitl_tui.verbs.conversation import (
     Follow,
     Open,
     Reply,
+    Save,
     Show,
     ShowValue,
     Talk,
@@ -137,6 +140,10 @@ class _Player:
                 context.open(context.run(context.hub.open(thread_id)))
                 self.opened = True
                 return context.driver
+            case Save(file, text):
+                path = new_file(file, text.encode())
+                context.console.say(f"Saved as {path} in {name(str(Path.cwd()))}.")
+                self.done = self.has_shown = True
             case Work(text, run):
                 self.done = True
                 context.console.say(sentence(capital(text)))

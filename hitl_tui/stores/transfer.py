@@ -28,6 +28,7 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import WITHIN, Owner, Part, ThreadInfo, check_thread_id, child_id
 from hitl_tui.engine.nodes.children import descendants, threads_of, threads_of_cursor, threads_of_step
 from hitl_tui.engine.state.values import check_nesting
@@ -742,7 +743,7 @@ def _check_chains(store: Checkpointer, thread_id: str) -> None:
         )
 
 
-def private_names(store: Checkpointer, thread_id: str) -> set[str]:
+def private_names(store: Store, thread_id: str) -> set[str]:
     """Return the private names of a thread: channels that it has written, and context as `context.NAME`."""
     cursor = store.cursor(thread_id)
     head = cursor.head if cursor else -1

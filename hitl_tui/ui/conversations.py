@@ -10,6 +10,7 @@ from typing import Any, Final
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import keymap_of
+from hitl_tui.ui.new_files import write_file
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, StoreHost
 from hitl_tui.verbs.conversation import (
@@ -21,6 +22,7 @@ from hitl_tui.verbs.conversation import (
     Follow,
     Open,
     Reply,
+    Save,
     Show,
     ShowValue,
     Talk,
@@ -84,6 +86,8 @@ class _StorePlayer:
         match step:
             case Ask():
                 return await self._ask(step)
+            case Save(name, text, media_type, title):
+                write_file(screen, name, text.encode(), media_type, title)
             case Work(text, run):
                 screen.show_work(text)
                 return await run()

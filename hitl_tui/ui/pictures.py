@@ -20,7 +20,7 @@ from textual.driver import Driver
 from textual.strip import Strip
 
 from hitl_tui.errors import UsageError
-from hitl_tui.ui.new_files import file_name
+from hitl_tui.new_files import file_name
 from hitl_tui.view.sanitise import sanitise_line
 
 _OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")

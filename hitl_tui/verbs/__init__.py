@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from hitl_tui.verbs.conversation import Verb
 
-_HEADINGS: Final = ("running", "deciding", "keeping")
+_HEADINGS: Final = ("running", "deciding", "checking", "keeping")
 _EXAMPLE: Final = "    hitl-tui "
 
 

@@ -13,7 +13,6 @@ from hitl_tui.engine.commands import (
     Rollback,
     Run,
     UpdateState,
-    WriteTest,
 )
 from hitl_tui.verbs import verbs
 from hitl_tui.view.actions import (
@@ -133,11 +132,6 @@ def _owned(now: Situation) -> str:
 
 
 @when_open
-def _can_test(now: Situation) -> str:
-    return now.refusal(WriteTest) or has_steps(now)
-
-
-@when_open
 def _can_run_again(now: Situation) -> str:
     return now.refusal(Rerun) or has_steps(now) or running_now(now)
 
@@ -224,8 +218,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("look.artifacts", "L", "Artifacts", "List, read and save the artifacts of nodes", "Look",
            has_steps),
     Action("look.items", "ctrl+k", "Items", "View the items of the graph's long-term store", "Look", _items),
-    Action("look.test", "ctrl+t", "Test", "Write a pytest of the shown step, or of what failed", "Look",
-           _can_test),
     Action("look.followed", "F", "Followed", "What followed your decisions, and how to undo one", "Look",
            has_steps, on_card=True),
     Action("look.taint", "M", "Taint", "Show untrusted data, and how it got into the channel", "Look",

@@ -225,7 +225,24 @@ class Work:
     run: Callable[[], Coroutine[Any, Any, Any]]
 
 
-TalkStep: TypeAlias = Ask | Do | Follow | Open | Show | ShowValue | Work
+@dataclass(frozen=True)
+class Save:
+    """A text for the person to keep: a subcommand prints it, other hosts write a new file. The reply is None.
+
+    Args:
+        name: of the file; see `hitl_tui.new_files.file_name`.
+        media_type: for a browser, which downloads it.
+        document: the same for a program, printed by `--json`.
+    """
+
+    name: str
+    text: str
+    media_type: str
+    title: str
+    document: Document
+
+
+TalkStep: TypeAlias = Ask | Do | Follow | Open | Save | Show | ShowValue | Work
 Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 

@@ -10,7 +10,7 @@ import pyte
 import pytest
 
 from hitl_tui.errors import UsageError
-from hitl_tui.ui.new_files import new_file
+from hitl_tui.new_files import new_file
 from hitl_tui.ui.pictures import Recording, picture_name
 from tests.support import hostile
 from tests.support.commands import App

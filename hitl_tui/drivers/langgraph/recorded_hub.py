@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.langgraph.audit import compare
 from hitl_tui.drivers.langgraph.discovery import outdated, thread_heads, thread_named
+from hitl_tui.drivers.langgraph.driver import NO_TEST
 from hitl_tui.drivers.langgraph.listing import ThreadListing
 from hitl_tui.drivers.langgraph.mirror import Mirror
 from hitl_tui.drivers.langgraph.pregel import App
@@ -125,6 +126,8 @@ class RecordedHub(LocalHub):
         threads: the threads of the file.
         given: as for `LocalHub`.
     """
+
+    never: ClassVar[Mapping[str, str]] = {"write_test": NO_TEST}
 
     def __init__(self, threads: RecordedThreads, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)

@@ -46,6 +46,14 @@ class _Step(NamedTuple):
     error: ErrorInfo | None = None
 
 
+class PrivateInTest(UsageError):
+    """A test would have private values, which nobody has asked for."""
+
+
+class GraphUnnamed(UsageError):
+    """A thread's record does not say where its graph is."""
+
+
 def step_test(
     store: Store, thread_id: str, step: int | None = None, *, graph: str = "", private: bool = False
 ) -> str:
@@ -70,7 +78,7 @@ def step_test(
     given = inputs_at(found.number, inputs_at_steps(store.ledger(thread_id)), thread.cursor)
     hidden = _hidden(found, before, defaults, records, given["private_context"])
     if hidden and not private:
-        raise UsageError(
+        raise PrivateInTest(
             f"step {found.number} may use what is private: {', '.join(sorted(hidden))}",
             "--private writes it into the test; the ledger notes that",
         )
@@ -154,7 +162,7 @@ def _graph_of(thread: LoggedThread, graph: str) -> tuple[str, Mapping[str, Any]]
         )
     place = graph or source.get("graph")
     if not isinstance(place, str):
-        raise UsageError(
+        raise GraphUnnamed(
             f"thread {thread.thread_id!r} does not say where its graph is", "name it: --graph file.py:name"
         )
     options = source.get("options", {})

@@ -569,13 +569,25 @@ class ReloadGraph(Command[tuple[str, ...]], frozen=True):
 
 
 class WriteTest(Command[str], frozen=True):
-    """Write a pytest of a recorded step, as text; nothing is run, and the text has no private values.
+    """Write a pytest of a recorded step, as text; nothing is run.
 
     Args:
         step: None for the newest one, or for the node that failed after it.
+        graph: names the graph, if the thread's record does not.
+        private: the text may have private values; the ledger keeps who took them.
 
     Raises:
         UsageError: no test can be made of it; says why.
     """
 
+    takes_graph: ClassVar[bool] = False
     step: int | None = None
+    graph: str = ""
+    private: bool = False
+    actor: str | None = None
+
+    def check(self) -> None:
+        """Refuse to take private values for nobody."""
+        super().check()
+        if self.private and self.actor is None:
+            raise UsageError("a test with private values takes a name", "give your name as `actor`")

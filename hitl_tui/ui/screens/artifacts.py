@@ -12,9 +12,10 @@ from textual.binding import BindingType
 
 from hitl_tui.engine.log.outcomes import KeptArtifact
 from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.new_files import file_name
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import decides
-from hitl_tui.ui.new_files import file_name, write_file
+from hitl_tui.ui.new_files import write_file
 from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.sizes import BREAKPOINTS

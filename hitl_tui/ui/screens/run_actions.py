@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.binding import Binding
 
-from hitl_tui.engine.commands import WriteTest
 from hitl_tui.ui.screens.run_look import (
     ask_step,
     filter_channels,
@@ -150,20 +149,6 @@ def _items(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.items import ItemsScreen
 
     screen.app.push_screen(ItemsScreen(session.hub, screen.now))
-
-
-def _write_test(screen: RunScreen, session: ViewSession) -> None:
-    """Write a test of the shown step to a new file; at the newest of what failed behind it."""
-    from hitl_tui.ui.new_files import file_name, write_file
-
-    async def write() -> None:
-        thread_id, step = session.shown or (session.thread_id, None)
-        text = await (await session.driver_of(thread_id)).execute(WriteTest(step))
-        at = session.view.progress.head if step is None else step
-        name = f"test_{file_name(thread_id, 'thread').replace('-', '_').replace('.', '_')}_{at}.py"
-        write_file(screen, name, text.encode(), "text/x-python", "Test")
-
-    screen.command(write)
 
 
 def _compare(screen: RunScreen, session: ViewSession) -> None:
@@ -344,7 +329,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "look.costs": _shown(_costs),
     "look.artifacts": _shown(_artifacts),
     "look.items": _shown(_items),
-    "look.test": _shown(_write_test),
     "look.followed": lambda screen: screen.review.turn_followed(),
     "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
