@@ -1,7 +1,7 @@
-"""The screens: the only package that knows Textual.
+"""The screens: the only package that imports Textual.
 
 With its app Textual imports its command palette, and with that widgets of all kinds: a tenth of what an app
-imports.  Our apps have a palette of their own or none, so theirs is left out of the app.
+imports. Our apps have a palette of their own or none, so Textual's is left out.
 """
 
 import sys
@@ -13,7 +13,7 @@ _PALETTE: Final = "textual.command"
 
 
 class _LeftOut:
-    """What the module of Textual's app has in the place of each class of the palette."""
+    """Stands for each class of the palette in the module of Textual's app."""
 
 
 def _named(name: str) -> type[_LeftOut]:

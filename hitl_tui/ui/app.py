@@ -1,6 +1,6 @@
-"""The app: opens a thread, shows it, and says at the end what was not committed.
+"""The app: opens a thread, shows it, and reports at the end what was not committed.
 
-What the first frame does not need is imported after it.
+Whatever the first frame does not need is imported after it.
 """
 
 from __future__ import annotations
@@ -79,14 +79,14 @@ OpenHub = Callable[[], Awaitable["Hub"]]
 
 
 class AppResult(msgspec.Struct, frozen=True):
-    """How a session on screen ended.
+    """Result of a session on screen.
 
     Args:
-        thread_id: the thread that was open last, "" if none came to be opened.
-        progress: where it stood then, None if none came to be opened.
-        not_committed: a sentence for each thing that was given up, for the caller to print.
-        error: why nothing could be opened, None if it could.
-        ended_by: the signal that ended it, 0 where the user did.
+        thread_id: the thread that was open last, "" if none could be opened.
+        progress: its state at the end, None if none could be opened.
+        not_committed: a sentence for each thing that was discarded, for the caller to print.
+        error: why nothing could be opened, None if something was.
+        ended_by: the signal that ended it, 0 if the user did.
     """
 
     thread_id: str = ""
@@ -97,17 +97,17 @@ class AppResult(msgspec.Struct, frozen=True):
 
 
 async def _nothing(driver: Driver) -> None:
-    """Nothing is to be prepared."""
+    """Prepare nothing."""
 
 
 def _no_performance() -> None:
-    """Nothing is shown to an audience."""
+    """Present nothing."""
 
 
 BeginNotices: TypeAlias = Callable[
     [Callable[[str], object], Callable[["Notice"], bool]], Callable[[], object]
 ]
-"""Begins to tell the person what happens; see `run_app`."""
+"""Starts the notifications for the person; see `run_app`."""
 
 
 class AppStart(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ class AppStart(msgspec.Struct, frozen=True):
 
 
 def action_commands() -> type[Provider]:
-    """What the palette offers, imported when it is opened."""
+    """Commands of the palette, imported when it is opened."""
     from hitl_tui.ui.palette import ActionCommands
 
     return ActionCommands
@@ -136,13 +136,13 @@ def action_commands() -> type[Provider]:
 
 _RUN_SCREEN: Final = "hitl_tui.ui.screens.run"
 _HANG_UP_SECONDS: Final = 1.0
-"""Seconds after which a terminal that has gone ends the app, if its signal has not."""
+"""Seconds after which the app ends if its terminal has gone without a signal."""
 _AT_ONCE: Final = 1.0
-"""Seconds within which an opened thread is the first thing that is painted."""
+"""Seconds to open the thread in, so that it is the first thing that is painted."""
 
 
 class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
-    """One terminal, one hub, one thread at a time."""
+    """App with one terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
     ENABLE_COMMAND_PALETTE = True
@@ -150,7 +150,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
-        # Not with priority: where something is selected ctrl+c copies it.
+        # Without priority: with a selection ctrl+c copies it.
         Binding("ctrl+c", "interrupt", "Copy or quit", show=False),
         Binding("ctrl+p", "command_palette", "Palette", show=False, priority=True, id="app.palette"),
         Binding("ctrl+z", "suspend", "Suspend", show=False, priority=True),
@@ -194,12 +194,12 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.driver_class = recorded(self.driver_class, self.recording)
 
     def on_notify(self, event: Notify) -> None:
-        """Let a notification outlive its time; Textual's own handler adds what this leaves in the event."""
+        """Show a notification even if its time is over; Textual's own handler does the rest."""
         event.notification = SafeNotification.of(event.notification)
 
     @on(TextualDriver.SignalResume)
     def _paint_again(self) -> None:
-        """After a stop the terminal shows something else, and Textual paints only what has changed since."""
+        """Paint everything after a stop: the terminal shows something else, and Textual paints changes."""
         self.gate.screen_changed()
         self.refresh(layout=True)
 
@@ -209,7 +209,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.gate.painted()
 
     def on_resize(self, event: Resize) -> None:
-        """Nobody has read the screen of another size yet; a recording tells of it."""
+        """Note that nobody has read the screen of the new size yet; a recording gets the size."""
         if self._known_size not in (None, event.size):
             self.gate.screen_changed()
         self._known_size = event.size
@@ -218,13 +218,13 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     @cached_property
     def keymap(self) -> Keymap:
-        """The keys in use."""
+        """Keys in use."""
         from hitl_tui.verbs.keymap import load_keymap
 
         return load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
 
     def show_error(self, error: HitlError) -> None:
-        """Say what went wrong once there is a screen to say it on."""
+        """Show an error once there is a screen to show it on."""
         if self.run_screen is not None:
             self.run_screen.complain(error)
         elif self._threads is not None:
@@ -233,7 +233,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self._unshown_errors.append(error)
 
     async def on_event(self, event: Event) -> None:
-        """Show an audience what is pressed, but for what is typed into a text."""
+        """Show an audience the pressed keys, except for those typed into a text."""
         if isinstance(event, Key) and not event.is_forwarded and self.run_screen is not None:
             focused = self.focused
             if focused is None or not focused.check_consume_key(event.key, event.character):
@@ -241,20 +241,20 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         await super().on_event(event)
 
     def get_default_screen(self) -> Screen[Any]:
-        """What is painted first: the threads, or one of them, or while it is being opened its frames."""
+        """Return the first screen: the threads, a thread, or empty frames while it is being opened."""
         return self._threads or self.run_screen or self._open_frames()
 
     def _open_frames(self) -> OpeningScreen:
-        """Empty frames, for a thread that takes its time to open."""
+        """Return empty frames, for a thread that takes long to open."""
         from hitl_tui.ui.screens.opening import OpeningScreen
 
         self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
         return self._opening
 
     async def on_load(self) -> None:
-        """Before the terminal is changed: whoever ends us from now on finds it as it was.
+        """Start before the terminal is changed, so that it is restored if the app is ended from now on.
 
-        A thread that is open soon is all there is to paint, at once with all that is known of it.
+        A thread that opens quickly is painted at once, with everything that is known about it.
         """
         listen(self.on_stop_signal)
         if self.start.open_hub is not None:
@@ -266,14 +266,14 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self._take_session()
 
     def _take_session(self) -> None:
-        """Make the run screen of the session that is open, or end with why there is none."""
+        """Make the run screen for the open session, or end with the reason why there is none."""
         opened = self._open_session
         if opened is None:
             return
         try:
             session = opened.result()
         except LogCorrupt:
-            return  # it is told on a screen of its own
+            return  # its own screen reports it
         except HitlError as error:
             self.exit(AppResult(error=error))
             return
@@ -281,18 +281,18 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.run_screen = self._screen_of(session)
 
     def on_mount(self) -> None:
-        """See to the terminal; a thread that is not open yet is shown once it is."""
-        keep_python_streams()  # Textual has put its own there
+        """Set up the terminal; show a thread that is not open yet once it is."""
+        keep_python_streams()  # Textual has installed its own there
         configured = self.keymap.configured
         self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        """What the first frame did not need."""
+        """Do what the first frame did not need."""
         collect_as_usual()
         self.set_interval(LOOK_EVERY, self._look_around)
         if self._open_session is not None:
-            # No coroutine is made before the worker begins: the app may end first.
+            # The worker makes the coroutine: the app may end before it begins.
             show = partial(self._show_late, self._open_session)
             start_work(self, show, group="open")
         if self._threads is not None:
@@ -305,7 +305,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             start_work(self, partial(asyncio.to_thread, import_module, _RUN_SCREEN), group="import")
 
     async def _open_threads(self, open_hub: OpenHub) -> None:
-        """Make the list of threads the first screen, or end with why it can't be."""
+        """Make the list of threads the first screen, or end with the reason why it can't be shown."""
         from hitl_tui.ui.screens.threads import ThreadsScreen, first_page
 
         try:
@@ -322,7 +322,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         )  # fmt: skip
 
     def _open_chosen(self, thread_id: str) -> None:
-        """Show a thread over the list of them, which comes back where it can't be opened."""
+        """Show a thread over the list of threads; if it can't be opened, show the list again."""
         hub = self.hub
         if hub is None or not thread_id or self.screen is not self._threads:
             return
@@ -341,7 +341,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         start_work(self, show, group="open")
 
     def choose_waiting(self) -> None:
-        """From the first list: the queue of what waits, over the newest thread."""
+        """From the first list: show the queue of requests, over the newest thread."""
         self._then = lambda screen: screen.threads.choose_waiting()
 
     def new(self) -> None:
@@ -353,19 +353,19 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.pop_screen()
 
     def _look_around(self) -> None:
-        """What looks for what is new once a second does so together, so that an idle screen wakes up once."""
+        """Run all checks for news together once a second, so that an idle screen wakes up once."""
         self.look_at_theme()
-        # While the first screen gives way to another, and at the end, there is none.
+        # Between two screens, and at the end, there is none.
         screens = self.screen_stack
         look: Callable[[], None] | None = getattr(screens[-1], "look", None) if screens else None
         if look is not None:
             look()
 
     async def _open(self) -> ViewSession:
-        """Open the driver of the thread, and look at it.
+        """Open the driver of the thread, and load its state.
 
         Raises:
-            LogCorrupt: its log is damaged; `_damage` says how to look at it all the same.
+            LogCorrupt: its log is damaged; `_damage` can show it all the same.
             HitlError: it can't be opened; everything is closed again.
         """
         assert self.start.open_driver is not None
@@ -396,14 +396,14 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         return await ask_trust(self, question)
 
     async def _show_late(self, opening: asyncio.Task[ViewSession]) -> None:
-        """Show the thread over the empty frames; where its log is damaged, what is wrong with it."""
+        """Show the thread over the empty frames; if its log is damaged, show what is wrong with it."""
         try:
             await self._show(await opening)
         except LogCorrupt:
             self._show_damage()
         except HitlError as error:
             self.exit(AppResult(error=error))
-        except Exception as error:  # there is nothing to show, so there is nothing to go on with
+        except Exception as error:  # there is nothing to show, so the app ends
             self.end_with(error)
 
     def _show_damage(self) -> None:
@@ -429,7 +429,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
                 await self.hub.close()
 
     async def _give_up(self, error: HitlError) -> None:
-        """End: nothing can be shown."""
+        """End, because nothing can be shown."""
         await self._close_hub()
         self.exit(AppResult(error=error))
 
@@ -439,7 +439,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         await self.push_screen(self.run_screen)
 
     def _screen_of(self, session: ViewSession) -> RunScreen:
-        """The run screen, which begins with a session."""
+        """Return the run screen, which begins with a session."""
         from hitl_tui.ui.screens.run import RunScreen
 
         start = self.start
@@ -450,7 +450,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
-        """Continue with what waited for the run screen's first session, or end if it can't be shown."""
+        """Continue what waited for the run screen's first session, or end if it can't be shown."""
         if error is not None:
             await self._give_up(error)
             return
@@ -472,12 +472,12 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             screen.complain(failure)
 
     def _begin_notices(self) -> None:
-        """Tell what happens in the store from now on."""
+        """Start the notifications of the store."""
         if self.start.notices is not None and self.terminal_driver is not None and self._end_notices is None:
             self._end_notices = self.start.notices(self.terminal_driver.write, self._sees)
 
     def _sees(self, notice: Notice) -> bool:
-        """Whether the person looks at what a notice says, or had it on screen before going elsewhere."""
+        """Whether the person sees what a notice says, or had it on screen before going elsewhere."""
         from hitl_tui.view.notices import was_seen
 
         screen = self.run_screen
@@ -497,7 +497,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         return errors
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """All our actions with their keys, and what Textual offers that is of use here."""
+        """Yield all our actions with their keys, and those of Textual that are useful here."""
         from textual.app import SystemCommand
 
         from hitl_tui.verbs.actions import ACTIONS
@@ -519,7 +519,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
 
     def _screen_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """What can be done on a screen over the run, with its keys."""
+        """Yield the actions of a screen over the run, with their keys."""
         from textual.app import SystemCommand
 
         from hitl_tui.verbs.actions import SCREEN_ACTIONS
@@ -532,7 +532,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
                 yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The palette waits for a screen whose actions it offers; the opening screen keeps its key."""
+        """Disable the palette until there is a screen with actions; the opening screen keeps its key."""
         return action != "command_palette" or self.run_screen is not None or self.screen is self._threads
 
     def action_command_palette(self) -> None:
@@ -543,7 +543,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.push_screen(Palette())
 
     def action_help(self) -> None:
-        """All keys, from whatever screen is over the run."""
+        """Show all keys, from any screen over the run."""
         if self.run_screen is not None:
             self.run_screen.action_do("app.help")
         elif self.screen is self._threads:
@@ -553,7 +553,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.push_screen(HelpScreen(Situation(key_hints=self.keymap.key_hints), self.keymap))
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy what was selected, and say so."""
+        """Copy the selection, and say so."""
         start_work(self, partial(self._copy, text), group="copy")
 
     async def _copy(self, text: str) -> None:
@@ -564,7 +564,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.run_screen.show_message(result.words)
 
     def action_interrupt(self) -> None:
-        """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
+        """Ask before leaving, as nothing was selected to be copied; pressed again there, leave."""
         from hitl_tui.ui.screens.dialogs import QuitDialog
 
         if self._is_leaving:
@@ -577,7 +577,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self._ask_quit()
 
     def action_suspend(self) -> None:
-        """Stop this program and what runs with it in the terminal, as ctrl+z does anywhere; `fg` goes on."""
+        """Stop this program and what it runs in the terminal, as ctrl+z does anywhere; `fg` continues it."""
         if self.terminal_driver is None or not self.terminal_driver.can_suspend:
             self.notify("only a program in a terminal can be suspended", severity="warning", markup=False)
             return
@@ -585,11 +585,11 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         os.kill(0, signal.SIGTSTP)
 
     def action_repaint(self) -> None:
-        """Paint the whole screen, as another program may have written on the terminal."""
+        """Paint the whole screen, as another program may have written to the terminal."""
         self.refresh(layout=True)
 
     def action_ask_to_quit(self) -> None:
-        """Quit from anywhere, asking where something would be lost."""
+        """Quit from anywhere, asking first if something would be lost."""
         if self.run_screen is None:
             self._leave_early()
             return
@@ -607,17 +607,17 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.leave_asking()
 
     def _leave_early(self) -> None:
-        """No thread has been shown: nothing waits for an answer."""
+        """Leave before a thread was shown: nothing waits for an answer."""
         if self._threads is None:
             self.exit(AppResult())
         else:
             start_work(self, self.leave, group="leave")
 
     def leave_asking(self) -> None:
-        """Leave, asking first where something is in the air."""
+        """Leave, asking first if something is unfinished."""
         try:
             is_safe = self.run_screen is not None and not self._lost()
-        except Exception as error:  # whatever the view is made of, it must be possible to quit
+        except Exception as error:  # it must be possible to quit, whatever is wrong with the view
             self.survive(error)
             is_safe = True
         if is_safe:
@@ -644,7 +644,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         return self.run_screen.unsent if self.run_screen is not None else ""
 
     def _lost(self) -> list[str]:
-        """What would be lost by leaving now, a sentence each."""
+        """Return what would be lost by leaving now, a sentence each."""
         run = self.run_screen
         sentences = []
         if run is not None and run.unsent:
@@ -658,19 +658,19 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     @property
     def _under_way(self) -> list[str]:
-        """What screens over the run do to the store, a sentence each with what becomes of it on leaving."""
+        """Return sentences on what screens over the run do to the store, and what leaving does to that."""
         sentences = [getattr(screen, "under_way", "") for screen in self.screen_stack]
         return [sentence for sentence in sentences if sentence]
 
     @property
     def takes_keys(self) -> bool:
-        """Keys wait for a screen that is being put together, and for a card or a search that comes up."""
+        """Whether keys can be used: they wait while a screen, a card or a search is being put together."""
         run = self.run_screen
         coming = run is not None and run.on_top and (run.review.coming or run.search.coming)
         return self.screen.is_mounted and not coming
 
     def panic(self, *renderables: RenderableType) -> None:
-        """Textual gives up: as with any error that nobody caught, without a traceback on the screen."""
+        """End as with any error that nobody caught, without a traceback on the screen."""
         if self.fatal_error is None:
             with self.console.capture() as captured:
                 self.console.print(*renderables, markup=False)
@@ -678,7 +678,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.close_at_once()
 
     def on_stop_signal(self, number: int) -> None:
-        """A signal is a quit that asks nothing; a second one does not even wait for what is going on."""
+        """Quit on a signal without asking; a second one does not even wait for what is running."""
         hurried = self._ended_by or self.hub is None
         self._ended_by = number
         if hurried:
@@ -687,10 +687,10 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             start_work(self, self.leave, group="leave")
 
     def terminal_lost(self) -> None:
-        """Nobody is at the other end of the terminal: end as the signal for that would make us.
+        """End as the signal for a closed terminal would end the app: nobody is at its other end.
 
-        The signal itself does not always come, as in a container; where nohup has it ignored, the run goes
-        on, but nobody looks any more, and nobody is notified here.
+        The signal itself does not always come, as in a container. If nohup ignores it, the run continues,
+        but nobody looks any more, and nobody is notified here.
         """
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             self.set_timer(_HANG_UP_SECONDS, self._hang_up)
@@ -706,22 +706,22 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             self.on_stop_signal(signal.SIGHUP)
 
     def leave_keeping(self) -> None:
-        """Leave from wherever the user is; what was typed and not applied is kept in a file."""
+        """Leave from any screen; what was typed and not applied is kept in a file."""
         self._keeping = True
         start_work(self, self.leave, group="leave")
 
     @property
     def unapplied(self) -> tuple[tuple[str, str], ...]:
-        """What was typed and not applied, each with what to call it."""
+        """Return what was typed and not applied, each with its name."""
         card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
         review = card.review if card is not None else None
         places = [getattr(place, "unapplied", ("", "")) for place in (review, *self.screen_stack)]
         return tuple((text, what) for text, what in places if text)
 
     def _kept(self) -> tuple[str, ...]:
-        """Put what was typed and not applied where its writer finds it again; a sentence for each.
+        """Save what was typed and not applied, and return a sentence for each text that says where.
 
-        Whoever leaves by a key has been told of what was not sent; of what was typed nothing is lost.
+        A person who leaves by a key was warned about what was not sent; typed text is never lost.
         """
         card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
         sentences = [keep_text(text, what) for text, what in self.unapplied]
@@ -730,11 +730,11 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         return tuple(sentences)
 
     async def leave(self) -> None:
-        """Close everything and end; what was not committed goes into the result."""
+        """Close everything and end; what was not committed becomes part of the result."""
         self._is_leaving = True
         try:
             await self._leave()
-        except Exception as error:  # whatever can't be closed, it must be possible to quit
+        except Exception as error:  # it must be possible to quit, whatever can't be closed
             self.survive(error)
             self.exit(AppResult(not_committed=(f"{type(error).__name__}: {error}",), ended_by=self._ended_by))
 
@@ -753,7 +753,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         if session is None:
             self.exit(AppResult(not_committed=lost, ended_by=self._ended_by))
             return
-        # Closing has stopped what ran here: it waits now.
+        # Closing has stopped the run of this thread: it waits now.
         with suppress(HitlError):
             await session.drain()
         self.exit(AppResult(session.thread_id, session.view.progress, lost, ended_by=self._ended_by))
@@ -777,28 +777,28 @@ def run_app(
     record_screen: Path | None = None,
     request: str = "",
 ) -> AppResult:
-    """Show a thread, or the list of them, until the user leaves.
+    """Show a thread, or the list of threads, until the user leaves.
 
     Args:
-        open_driver: called once before the first paint, which waits a second for it and no longer; gives the
-            hub and the driver of the thread to show.  A `HitlError` it raises ends the app and comes back as
-            `AppResult.error`.  None with `open_hub`.
-        actor: who decides and edits, as the log will name them.
+        open_driver: called once before the first paint, which waits at most a second for it; returns the
+            hub and the driver of the thread to show. A `HitlError` that it raises ends the app and becomes
+            `AppResult.error`. None with `open_hub`.
+        actor: who decides and edits, as the log names them.
         inputs: channel values to start with if the thread has no step yet.
-        ask_inputs: with no `inputs` and a new thread, ask on screen for what the graph wants; else
-            start with its defaults.
+        ask_inputs: if there are no `inputs` and the thread is new, ask on screen for the graph's inputs;
+            else start with their defaults.
         look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
         breaks: breakpoints to begin with, as `--break` takes them.
         prepare: called once the thread was painted, to begin with what its nodes will need.
-        waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
-        notices: called once a thread is shown, with what writes to the terminal from any thread and what says
-            whether the person has seen what a notice says; gives what ends the notices.
-        open_hub: called before the first paint, which is then the list of its threads.
+        prepare: called once the thread was painted, to prepare what its nodes will need.
+        waits_for: what a running node waits for before it can begin, in words; "" for nothing.
+            notices: called once a thread is shown, with a function that writes to the terminal from any thread
+        and one that returns whether the person has seen a notice; returns a function to end them.
         attention: how others are told what is looked at and claimed here.
-        record_screen: the file that the screen is recorded into, None for none.
+        attention: how others learn what is viewed and claimed here.
         perform: called once the thread is open; gives what is shown to an audience, None for nothing.
-        request: the id of the request whose card is opened once the thread is shown; "" for none.
+        perform: called once the thread is open; returns what is presented to an audience, None for nothing.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
@@ -844,6 +844,6 @@ def run_app(
 
 
 def _log_written(lines: Sequence[str]) -> None:
-    """Keep what no node on screen has written where it can be found: in the log file."""
+    """Write to the log file what nodes printed and no screen has shown."""
     for line in lines:
         log.info("written while the screen was shown: %s", sanitise(line))

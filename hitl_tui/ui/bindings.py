@@ -14,7 +14,7 @@ from hitl_tui.view.keymap import Keymap
 
 
 def keymap_of(app: App[Any]) -> Keymap:
-    """The keys of the app; the default ones in an app that is not ours."""
+    """Return the keys of the app, or the default ones in another app."""
     keymap = getattr(app, "keymap", None)
     return keymap if isinstance(keymap, Keymap) else _defaults()
 
@@ -25,11 +25,11 @@ def _defaults() -> Keymap:
 
 
 def bound(action_id: str, do: str, *, priority: bool = False) -> Binding:
-    """The default keys of an action, on what a screen or widget does for it.
+    """Return a binding of an action's default keys to an action of a screen or widget.
 
     Args:
-        do: Textual's name of it: `close` is the method `action_close`.
-        priority: whether it comes before what the widget with the focus does with the key.
+        do: Textual's name of the action: `close` is the method `action_close`.
+        priority: whether it takes precedence over the widget with the focus.
     """
     action = ALL_BY_ID[action_id]
     keys = ",".join(action.default_keys)
@@ -44,4 +44,4 @@ LIST_MOVES: Final = (
     bound("list.first", "move(-1_000_000)"),
     bound("list.last", "move(1_000_000)"),
 )
-"""For lists with a cursor, which `action_move` moves by so many rows."""
+"""For lists with a cursor, which `action_move` moves by a number of rows."""

@@ -1,4 +1,4 @@
-"""The terminal of a page in a browser: Textual's driver for it, as our app wants it."""
+"""Terminal of a page in a browser: Textual's driver for it, adapted to our app."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hitl_tui.ui.textual_private import HookedWebDriver
 
 _PIECE: Final = 16 * 1024
 _ESCAPE_PATIENCE: Final = 0.1
-"""Seconds after which an escape that nothing follows is a key of its own."""
+"""Seconds after which an escape without a following character is a key of its own."""
 _LOOKS_AFTER_INPUT: Final = 5
 
 
 class _PageInput:
-    """What the page sends; waits for as long as there is nothing, where Textual looks ten times a second.
+    """Input from the page; it blocks until there is some, while Textual looks ten times a second.
 
     Args:
-        gone: called on the reading thread when the page, or whoever serves it, has gone.
+        gone: called on the reading thread when the page, or the process that serves it, has gone.
     """
 
     def __init__(self, gone: Callable[[], object]) -> None:
@@ -34,7 +34,7 @@ class _PageInput:
         self._woken, self._wake = os.pipe()
 
     def close(self) -> None:
-        """End the reading, from any thread."""
+        """Stop reading, from any thread."""
         if not self._closed:
             self._closed = True
             os.write(self._wake, b"!")
@@ -55,10 +55,10 @@ class _PageInput:
 
 
 class PageDriver(HookedWebDriver):
-    """Paints on a page, which may go away at any moment: then the app ends as when its terminal is closed."""
+    """Paints on a page, which may close at any moment; then the app ends as when a terminal is closed."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        # The standard streams belong to nodes.
+        # The standard streams belong to the nodes.
         streams: Any = sys
         before = (streams.__stdout__, streams.__stderr__)
         streams.__stdout__, streams.__stderr__ = own_out(), own_err()
@@ -71,7 +71,7 @@ class PageDriver(HookedWebDriver):
         self.use(_PageInput(self._page_gone), self._write_whole)
 
     def _write_whole(self, packet: bytes) -> int:
-        """Write a packet, which nothing of another thread may come into; to a page that has gone, nothing."""
+        """Write a packet without interruption by another thread; to a page that has gone, write nothing."""
         left = memoryview(packet)
         with self._writing, suppress(OSError):
             while left:
@@ -79,7 +79,7 @@ class PageDriver(HookedWebDriver):
         return len(packet)
 
     def start_application_mode(self) -> None:
-        """Begin; the signals stay ours, where Textual would end the app with nothing kept."""
+        """Start; keep our own signal handlers, where Textual would end the app without saving anything."""
         super().start_application_mode()
         listen(self._on_stop_signal)
 

@@ -112,7 +112,7 @@ class _StorePlayer:
     ) -> DialogResult | None:
         choices = [Option(choice.name, choice.key, choice.label, choice.note) for choice in ask.choices]
         choices += [_MORE] if more else []
-        # The way back comes first where enter alone must not choose anything.
+        # Leaving comes first if enter alone must not choose anything.
         final = ask.confirm or any(choice.final for choice in ask.choices)
         options = [BACK, *choices] if final else [*choices, BACK]
         shown = [

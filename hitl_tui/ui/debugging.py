@@ -13,7 +13,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.textual_private import HookedApp
 
 _LOOK: Final = 0.1
-"""Seconds between looks whether the app has ended."""
+"""Seconds between checks whether the app has ended."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Hands a text to the user's own editor and takes it back; the text survives whatever happens there."""
+"""Opens a text in the user's own editor and reads it back; the text survives whatever happens there."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from hitl_tui.ui.terminal import run_on_the_terminal
 
 T = TypeVar("T")
 _LARGEST: Final = 64 << 20
-"""Bytes; far more than any channel takes unless its graph says so."""
+"""Bytes; far more than any channel accepts unless its graph says so."""
 _AT_ONCE: Final = 0.5
-"""Seconds; within them nobody can have read a text and decided to leave it as it is."""
+"""Seconds in which nobody can have read a text and decided to leave it unchanged."""
 
 
 class EditorFailed(HitlError):
-    """The editor could not be started or ended with an error; the text is as it was."""
+    """The editor could not be started or ended with an error; the text is unchanged."""
 
     title = "The editor failed"
 
 
 def editor_command() -> list[str]:
-    """$VISUAL, else $EDITOR, else the first of the usual ones that is there.
+    """Return $VISUAL, else $EDITOR, else the first of nano, vim and vi that is installed.
 
     Raises:
-        EditorFailed: there is none, or it can't be read.
+        EditorFailed: there is none, or its command can't be parsed.
     """
     for name in ("VISUAL", "EDITOR"):
         if os.environ.get(name, "").strip():
@@ -53,16 +53,16 @@ def _split(name: str, command: str) -> list[str]:
 
 
 def edited_outside(app: App[Any], text: str, *, as_json: bool) -> str:
-    """The text as the user leaves it in an editor of their own, which has the terminal meanwhile.
+    """Return the text after the user edited it in their own editor, which has the terminal meanwhile.
 
     Raises:
-        EditorFailed: there is none or it failed; the text is as it was.
+        EditorFailed: there is none or it failed; the text is unchanged.
     """
     return _suspended(app, lambda: edit_in_editor(text, ".json" if as_json else ".md"))
 
 
 def _suspended(app: App[Any], work: Callable[[], T]) -> T:
-    """What is done while the terminal is another program's; then the screen is back."""
+    """Suspend the screen while another program has the terminal, and restore it afterwards."""
     outcome: T | EditorFailed
     try:
         with app.suspend():
@@ -100,8 +100,8 @@ _COLON: Final = frozenset({"hx", "helix", "subl", "sublime_text", "zed", "zedito
 
 
 def command_at(command: Sequence[str], file: str, line: int) -> list[str]:
-    """The command that opens a file at a line, in the way of the editor that it names; at its top in one
-    that is not known."""
+    """Return the command that opens a file at a line, in the syntax of the named editor; an unknown editor
+    opens it at its top."""
     editor = Path(command[0]).name.removesuffix(".exe")
     if editor in _PLUS:
         return [*command, f"+{line}", file]
@@ -111,10 +111,10 @@ def command_at(command: Sequence[str], file: str, line: int) -> list[str]:
 
 
 def open_at(app: App[Any], file: str, line: int) -> None:
-    """Open a file of the user's at a line, in an editor of their own, which has the terminal meanwhile.
+    """Open a file of the user's at a line, in their own editor, which has the terminal meanwhile.
 
     Raises:
-        EditorFailed: there is no such file here, as where the thread ran elsewhere, or no editor.
+        EditorFailed: there is no such file here, for example if the thread ran elsewhere, or no editor.
     """
     if not os.path.isabs(file) or not os.path.isfile(file):
         raise EditorFailed(f"there is no file {file} here")
@@ -131,10 +131,10 @@ def open_at(app: App[Any], file: str, line: int) -> None:
 
 
 def edit_in_editor(text: str, suffix: str) -> str:
-    """The text as the user leaves it in the editor; call it while the app is suspended.
+    """Return the text as the user leaves it in the editor; call it while the app is suspended.
 
-    The file lies in a directory of its own that nobody else can enter, since an editor that replaces the file
-    or keeps a copy beside it gives those any mode. Where something was saved that can't be taken, it is kept.
+    The file is in a directory of its own that nobody else can enter, since an editor that replaces the file
+    or keeps a copy beside it gives those any mode. It is kept if something was saved that can't be used.
 
     Raises:
         EditorFailed: with the name of the file that is kept, if one is.
@@ -161,7 +161,7 @@ def edit_in_editor(text: str, suffix: str) -> str:
             f"save now is not used, but kept in {path}",
         )
     shutil.rmtree(path.parent, ignore_errors=True)
-    # Editors end a file with a line break that the value did not have.
+    # Editors add a line break at the end that the value did not have.
     return edited[:-1] if edited.endswith("\n") and not text.endswith("\n") else edited
 
 
@@ -184,7 +184,7 @@ def _written(text: str, suffix: str) -> Path:
 
 
 def _read_back(path: Path) -> str:
-    """What is in the file now."""
+    """Return the content of the file."""
     try:
         if not path.is_file():
             shutil.rmtree(path.parent, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""One gate in front of every decision: which key or click may decide, and on what screen.
+"""One gate for every decision: which key or click may decide, and on what screen.
 
 Nothing is decided by text that arrived at once, by a button other than the left one, by a double click, on a
-screen that has just changed its size or come back from a stop, or where what is decided cannot be seen.
+screen that has just changed its size or resumed after a stop, or while the subject of the decision is hidden.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DOUBLE: Final = "a double click decides nothing; click once"
 
 
 class InputGate:
-    """What the app knows about the key at hand and about the screen."""
+    """What the app knows about the current key and about the screen."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -39,11 +39,11 @@ class InputGate:
         self._is_painted = True
 
     def now(self) -> float:
-        """Return the time in seconds, for what comes soon after something else."""
+        """Return the time in seconds, to measure short intervals."""
         return self._clock()
 
     def take_key(self, event: events.Event) -> None:
-        """Note the key that is handed on now."""
+        """Note the key that is handled next."""
         self._is_text, self._is_held = is_burst(event), is_held_down(event)
 
     def take_click(self) -> None:
@@ -51,45 +51,45 @@ class InputGate:
         self._is_text = self._is_held = False
 
     def screen_changed(self) -> None:
-        """The screen has another size, or somebody has come back to it: it has to be read again."""
+        """Note that the screen has another size, or was resumed: it has to be read again."""
         self._changed_at, self._is_painted = self._clock(), False
 
     def painted(self) -> None:
-        """The whole screen was painted: the time to read it begins."""
+        """Note that the whole screen was painted: the time to read it begins."""
         if not self._is_painted:
             self._changed_at, self._is_painted = self._clock(), True
 
     @property
     def is_settled(self) -> bool:
-        """Whether the screen was painted since it changed last, and could be read."""
+        """Whether the screen was painted since its last change, and could be read."""
         return self._changed_at is None or (
             self._is_painted and self._clock() - self._changed_at >= READ_SECONDS
         )
 
     @property
     def refusal(self) -> str:
-        """Why the key at hand decides nothing; "" where it may."""
+        """Return why the current key decides nothing; "" if it may."""
         return TOGETHER if self._is_text else self.click_refusal
 
     @property
     def run_refusal(self) -> str:
-        """Why the key at hand runs nothing; "" where it may, as a key that is held down may."""
+        """Return why the current key runs nothing; "" if it may, as a key that is held down may."""
         return TOGETHER if self._is_text and not self._is_held else ""
 
     @property
     def click_refusal(self) -> str:
-        """Why a click decides nothing now; "" where it may."""
+        """Return why a click decides nothing now; "" if it may."""
         return "" if self.is_settled else CHANGED
 
 
 def gate_of(app: App[Any]) -> InputGate:
-    """Return the gate of the app; one that lets everything through in an app that is not ours."""
+    """Return the gate of the app; in another app, one that lets everything through."""
     gate = getattr(app, "gate", None)
     return gate if isinstance(gate, InputGate) else InputGate()
 
 
 def refuse(app: App[Any]) -> bool:
-    """Say why the key at hand decides nothing; False where it may."""
+    """Show why the current key decides nothing; return False if it may."""
     refusal = gate_of(app).refusal
     if refusal:
         say_refused(app, refusal)
@@ -97,7 +97,7 @@ def refuse(app: App[Any]) -> bool:
 
 
 def say_refused(app: App[Any], refusal: str) -> None:
-    """Say that and why a key or a click did nothing."""
+    """Show that and why a key or a click did nothing."""
     app.notify(f"Nothing was decided: {refusal}.", severity="warning", markup=False)
 
 
@@ -105,9 +105,9 @@ Decision = TypeVar("Decision", bound=Callable[..., None])
 
 
 def decides(method: Decision) -> Decision:
-    """Let a method of a screen or a widget decide only where the gate lets the key at hand decide.
+    """Let a method of a screen or a widget decide only if the gate allows it for the current key.
 
-    Everything that changes a thread, the store or a file with one key and without a `Choices` is marked so.
+    Marks everything that changes a thread, the store or a file with one key and without a `Choices`.
     """
 
     @wraps(method)
@@ -124,7 +124,7 @@ def is_other_button(event: events.Event) -> bool:
 
 
 def rows_on_screen(widget: Widget) -> range:
-    """Return which rows of a widget's content can be seen, from 0."""
+    """Return which rows of a widget's content are visible, from 0."""
     try:
         visible = widget.screen.find_widget(widget).visible_region
     except NoWidget:
@@ -137,6 +137,6 @@ def rows_on_screen(widget: Widget) -> range:
 
 
 def is_on_screen(widget: Widget) -> bool:
-    """Whether all rows of a widget can be seen."""
+    """Whether all rows of a widget are visible."""
     height = widget.content_region.height
     return bool(height) and len(rows_on_screen(widget)) >= height

@@ -1,4 +1,4 @@
-"""A guard around everything that a screen does: an error is shown and logged, and the app stays usable."""
+"""Guard around everything that a screen does: an error is shown and logged, and the app stays usable."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _MOST: Final = 25
-"""Errors within `_WINDOW` after which the app ends: then each repaint fails, and no screen is left to use."""
+"""Errors within `_WINDOW` after which the app ends: then each repaint fails, and no screen is usable."""
 _WINDOW: Final = 5.0
 _READ_SECONDS: Final = 15.0
 
 
 class Guarded(HookedApp[Result]):
-    """An app that outlives an error of a handler, a timer or a worker.
+    """App that survives an error of a handler, a timer or a worker.
 
-    Textual ends the loop of the widget whose handler failed, and the app with it.
+    Without it, Textual ends the loop of the widget whose handler failed, and the app with it.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -42,9 +42,9 @@ class Guarded(HookedApp[Result]):
         """Unexpected errors so far, newest last; no more than `_MOST`."""
 
     def survive(self, error: Exception) -> bool:
-        """Show and log an unexpected error; False where the app can't go on and has to end with it."""
+        """Show and log an unexpected error; return False if the app can't continue and has to end with it."""
         if self.is_ending:
-            # What keys and screens meet while they are taken down harms nobody.
+            # Errors of keys and screens that are being removed are harmless.
             log.info("while the app was ending", exc_info=error)
             return True
         now = time.monotonic()
@@ -70,11 +70,11 @@ class Guarded(HookedApp[Result]):
             log.exception("the error could not be shown")
 
     def show_error(self, error: HitlError) -> None:
-        """Show an error that says itself what to do."""
+        """Show an error whose message says what to do."""
         self.notify(failure_words(error), title=error.title, severity="error", markup=False)
 
     def handle_error(self, error: Exception) -> None:
-        """Called where composing, a timer, a callback or a repaint failed."""
+        """Handle a failure of composing, of a timer, of a callback or of a repaint."""
         pump = active_widget()
         if pump is not None and pump is not self and is_gone(pump):
             log.info("while %r was being removed", pump, exc_info=error)
@@ -85,11 +85,11 @@ class Guarded(HookedApp[Result]):
 
 
 def is_gone(pump: MessagePump) -> bool:
-    """Whether a widget or its screen is being removed: what it can't find or show then harms nobody."""
+    """Whether a widget or its screen is being removed: an error in it is then harmless."""
     if not isinstance(pump, DOMNode) or isinstance(pump, App):
         return False
     if not pump.display and pump.styles.display != "none":
-        return True  # Textual shows nothing of what it removes, and takes its parts out one by one
+        return True  # Textual shows nothing of what it removes, and removes its parts one by one
     try:
         return not pump.is_attached or pump.screen not in pump.app.screen_stack
     except (NoScreen, ScreenStackError):
@@ -120,6 +120,6 @@ async def _guarded(dispatch: Dispatch, pump: MessagePump, message: Message) -> N
 
 
 def _leave_broken(app: App[Any], screen: Screen[Any]) -> None:
-    """Go back from a screen that could not be built; nothing on it would work."""
+    """Leave a screen that could not be built; nothing on it would work."""
     if app.screen is screen and len(app.screen_stack) > 1:
         app.pop_screen()

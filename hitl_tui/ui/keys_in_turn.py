@@ -1,8 +1,8 @@
-"""Keys one after another: the next one comes once what the one before does has been done.
+"""Keys one after another: each is handled once everything that the key before caused is done.
 
-Textual hands every key at once to whatever has the focus, though the key before it may be about to move
-the focus, open a screen or choose an answer.  Keys that come in a burst, or while the app is busy, would
-then land where nobody meant them.
+Textual hands every key at once to the widget with the focus, though the key before may be about to move
+the focus, open a screen or choose an answer. Keys that come in a burst, or while the app is busy, would
+then go where nobody meant them to.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LOST: Final = 0.25
 _STUCK: Final = 5.0
 """Seconds after which a field counts as one that never takes what was typed into it."""
 _AGAIN: Final = 0.01
-"""Seconds until it is looked again whether keys can be taken."""
+"""Seconds until the next check whether keys can be handled."""
 _NEVER_HELD: Final = frozenset({"ctrl+c", "ctrl+q"})
 
 
 class KeyDone(Message):
-    """Follows a key from widget to widget; where it arrives the key has been there before."""
+    """Follows a key from widget to widget; when it arrives, the key was handled there."""
 
     def __init__(self, number: int, rounds: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class KeyDone(Message):
 
 
 class KeysInTurn(App[Result]):
-    """An app that hands on one key (or paste) at a time."""
+    """App that hands on one key (or paste) at a time."""
 
     _number = 0
     _is_typing = False
@@ -52,13 +52,13 @@ class KeysInTurn(App[Result]):
 
     @cached_property
     def gate(self) -> InputGate:
-        """What may decide anything now."""
+        """Gate for decisions."""
         return InputGate()
 
     @property
     @abstractmethod
     def takes_keys(self) -> bool:
-        """False while what the next key is for is still being put together."""
+        """Whether the receiver of the next key is ready."""
 
     @property
     def _held(self) -> deque[events.Key | events.Paste]:
@@ -100,7 +100,7 @@ class KeysInTurn(App[Result]):
         self._doing = self.set_timer(longest, self._done)
 
     def _types(self, event: events.Key) -> bool:
-        """Whether a key only goes into a text, which does nothing else with it."""
+        """Whether a key only adds to a text."""
         focused = self.focused
         typed = event.is_printable and focused is not None
         return typed and focused is not None and focused.check_consume_key(event.key, event.character)
@@ -111,7 +111,7 @@ class KeysInTurn(App[Result]):
             self.call_later(self._done)
 
     async def on_key_done(self, event: KeyDone) -> None:
-        """A key has come back: what its widget made of it comes behind."""
+        """Note that a key is done: the message that its widget made of it comes after it."""
         if event.number != self._number or self._doing is None:
             return
         if event.rounds > 1:
@@ -134,7 +134,7 @@ class KeysInTurn(App[Result]):
         await self._release()
 
     async def _release(self) -> None:
-        """Hand on what was kept, as far as it can be taken now."""
+        """Hand on the kept keys, as far as they can be handled now."""
         while self._held and self._doing is None and self.takes_keys:
             await self._hand_on(self._held.popleft())
         if self._held:
@@ -142,5 +142,5 @@ class KeysInTurn(App[Result]):
 
 
 def _at_once(event: events.Key | events.Paste) -> bool:
-    """Whether it is a way out, which waits for nothing."""
+    """Whether it leaves the app, which waits for nothing."""
     return isinstance(event, events.Key) and event.key in _NEVER_HELD

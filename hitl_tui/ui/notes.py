@@ -1,4 +1,4 @@
-"""The speaker's notes: an app of its own on a second terminal, which follows a show by what that tells."""
+"""Speaker's notes: an app of its own on a second terminal, which follows a presentation by its state file."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _LOOK_EVERY = 0.2
 
 
 class _Standing(LineBar):
-    """The first row: where the show is, and for how long it has gone on."""
+    """First row: where the presentation is, and for how long it has run."""
 
     line: Line = ()
 
     def bar(self, width: int) -> Line:
-        """The spans."""
+        """Return the spans."""
         return self.line
 
 
 class NotesScreen(RoleScreen):
-    """What the speaker reads now."""
+    """Notes for the current stop."""
 
     def compose(self) -> ComposeResult:
         yield _Standing(id="header")
@@ -40,11 +40,11 @@ class NotesScreen(RoleScreen):
 
 
 class NotesApp(Themed[None]):
-    """Follows one show until it is over, or the speaker leaves.
+    """Follows one presentation until it is over, or the speaker leaves.
 
     Args:
-        file: where the show tells its state.
-        standing: says in words how a thread of the show stands in its store; "" where that can't be told.
+        file: where the presentation writes its state.
+        standing: returns the status of the presented thread in its store; "" if it is unknown.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "quit")]
@@ -61,19 +61,19 @@ class NotesApp(Themed[None]):
         self.apply_look(look)
 
     def show_error(self, error: HitlError) -> None:
-        """A theme that can't be used is told by the show itself."""
+        """Ignore a theme that can't be used: the presentation itself reports it."""
 
     def get_default_screen(self) -> NotesScreen:
-        """The only one."""
+        """Return the only screen."""
         return NotesScreen()
 
     def on_mount(self) -> None:
-        """Look what has become of the show a few times a second."""
+        """Read the state of the presentation a few times a second."""
         self.set_interval(_LOOK_EVERY, self.look_again)
         self.call_after_refresh(self.look_again)
 
     def look_again(self) -> None:
-        """Show where the show is; what it was at its end stays."""
+        """Show the state of the presentation; its last one stays."""
         state = self._file.read()
         notes, standing = self.screen.query_one(LineView), self.screen.query_one(_Standing)
         if state is None:

@@ -1,4 +1,4 @@
-"""The palette: every action, found by its name or by a word of what it does."""
+"""Palette: every action, found by its name or by a word of its explanation."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from hitl_tui.ui.screens.modal import BaseScreen
 from hitl_tui.ui.textual_private import QuickPalette
 
 _BY_HELP = 0.5
-"""What a match of the explanation counts beside one of the name."""
+"""Weight of a match in the explanation, compared with one in the name."""
 
 
 class Palette(QuickPalette, BaseScreen[None]):
-    """The palette as a screen of ours."""
+    """Palette as a screen of ours."""
 
 
 class ActionCommands(Provider):
-    """Actions, themes and what else the app offers (`App.get_system_commands`)."""
+    """Actions, themes and the other commands of the app (`App.get_system_commands`)."""
 
     async def discover(self) -> Hits:
-        """All of them, in the order of the action table."""
+        """Yield all commands, in the order of the action table."""
         for name, help_text, callback, discover in self.app.get_system_commands(self.screen):
             if discover:
                 yield DiscoveryHit(Content(name), callback, text=name, help=help_text)
 
     async def search(self, query: str) -> Hits:
-        """Those whose name or explanation matches, by name first."""
+        """Yield those whose name or explanation matches, matching names first."""
         matcher = self.matcher(query)
         for name, help_text, callback, _ in self.app.get_system_commands(self.screen):
             # Letters scattered over a name and its key would match nearly anything.

@@ -24,7 +24,7 @@ from hitl_tui.new_files import file_name
 from hitl_tui.view.sanitise import sanitise_line
 
 _OSC: Final = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-"""What goes to the terminal beside its screen: titles, notices, what was copied."""
+"""Sequences for the terminal that aren't part of its screen: titles, notices, copied text."""
 
 
 _FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
@@ -34,21 +34,21 @@ _TITLE: Final = 80
 
 
 def screen_svg(app: App[Any], title: str) -> str:
-    """What an app shows, as a picture that fetches nothing: the reader's own monospace font does.
+    """Return the screen of an app as a picture that loads nothing, not even a font.
 
     Args:
-        title: raw; whoever named a thread wrote it.
+        title: raw; it may hold the name that anybody gave to a thread.
     """
     return _FONTS.sub("", app.export_screenshot(title=sanitise_line(title, _TITLE)))
 
 
 def picture_name(thread: str, step: int) -> str:
-    """What to call a picture of a thread at a step."""
+    """Return a file name for a picture of a thread at a step."""
     return f"{file_name(thread, 'thread')}-step-{step}.svg"
 
 
 class Recording:
-    """A file that a screen is recorded into, for its owner alone.
+    """File that a screen is recorded into, for its owner alone.
 
     Args:
         size: columns and rows at the start.
@@ -76,19 +76,19 @@ class Recording:
         self._line({"version": 3, "term": term, "timestamp": int(time.time()), "title": title})
 
     def write(self, text: str) -> None:
-        """Something was sent to the terminal."""
+        """Record output to the terminal."""
         shown = _OSC.sub("", text)
         if shown:
             self._event("o", shown)
 
     def resize(self, size: tuple[int, int]) -> None:
-        """The terminal has another size."""
+        """Record another size of the terminal."""
         if size != self._size:
             self._size = size
             self._event("r", f"{size[0]}x{size[1]}")
 
     def close(self, code: int = 0) -> None:
-        """The program has ended."""
+        """Record the end of the program, and close the file."""
         if not self._file.closed:
             self._event("x", str(code))
             self._file.close()
@@ -97,7 +97,7 @@ class Recording:
         if self._file.closed:
             return
         now = self._clock()
-        # Rounded so that what is lost in one interval is made up for in the next.
+        # Rounded so that what is lost in one interval is added to the next.
         interval = round(now - self._latest, 6)
         self._latest += interval
         self._line([max(interval, 0.0), code, data])
@@ -108,7 +108,7 @@ class Recording:
 
 
 def recorded(driver: type[Driver], recording: Recording) -> type[Driver]:
-    """A driver of Textual's that writes down what it sends to the terminal."""
+    """Return a driver of Textual's that records its output to the terminal."""
 
     class Recorded(driver):  # type: ignore[valid-type,misc]  # whichever it is
         def write(self, data: str) -> None:
@@ -119,13 +119,13 @@ def recorded(driver: type[Driver], recording: Recording) -> type[Driver]:
 
 
 class Frames:
-    """Makes of pictures of a screen what a terminal would be sent: the rows that have changed."""
+    """Turns pictures of a screen into terminal output: the rows that have changed."""
 
     def __init__(self) -> None:
         self._shown: list[Strip] = []
 
     def changes(self, rows: Sequence[Strip]) -> str:
-        """What brings a terminal up to these rows, "" where it shows them."""
+        """Return the output that updates a terminal to these rows, "" if it shows them."""
         begun = "" if self._shown else "\x1b[?25l\x1b[2J"
         parts = [
             f"\x1b[{y};1H{_ansi(row)}"

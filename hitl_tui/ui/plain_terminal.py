@@ -1,4 +1,4 @@
-"""What is drawn on terminals that can't show our glyphs."""
+"""Replacement characters for terminals that can't show our glyphs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hitl_tui.view.glyphs import plain_chars
 
 
 class PlainChars(LineFilter):
-    """Stands between all widgets and the terminal, so that no border or toast is forgotten."""
+    """Filter between all widgets and the terminal, so that no border or toast is forgotten."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()
         self._encoding = encoding
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments with other characters, none wider or narrower."""
+        """Return the segments with other characters, none wider or narrower."""
         return [
             segment
             if segment.control or segment.text.isascii()

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from hitl_tui.view.stage import Performance
 
 _FRAME: Final = 1 / 15
-"""Seconds between two pictures at least."""
+"""Least number of seconds between two pictures."""
 _AT_END: Final = 2.0
 _LOOK: Final = 0.01
 
 
 class TapeTempo(Tempo):
-    """Time of a recording: it passes as soon as what it is waited for is painted.
+    """Clock of a recording: time passes as soon as the screen is painted.
 
     Attributes:
         now: seconds since the beginning.
@@ -43,7 +43,7 @@ class TapeTempo(Tempo):
         self._painted = 0.0
 
     async def wait(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
-        """Let so many seconds pass, once the first picture was taken."""
+        """Let this many seconds pass, once the first picture was taken."""
         while self.held:  # noqa: ASYNC110  it is changed from anywhere
             await asyncio.sleep(_LOOK)
         self.now += max(seconds, 0.0) / self.pace
@@ -55,7 +55,7 @@ class TapeTempo(Tempo):
 async def picture(
     open_driver: Callable[[], Awaitable[tuple[Hub, Driver]]], look: Look, size: tuple[int, int]
 ) -> str:
-    """A thread's screen as SVG."""
+    """Return a thread's screen as SVG."""
     app = HitlApp(AppStart(open_driver, ""), look)
     async with app.run_test(size=size) as pilot:
         screen = await _ready(app, pilot)
@@ -63,7 +63,7 @@ async def picture(
 
 
 async def _ready(app: HitlApp, pilot: Pilot[Any]) -> RunScreen:
-    """The run screen, once it is painted with its values."""
+    """Return the run screen, once it is painted with its values."""
     while app.run_screen is None or app.run_screen.session is None or not app.run_screen.is_mounted:
         await pilot.pause(0.01)
         if app.return_value is not None and app.return_value.error is not None:
@@ -91,9 +91,9 @@ async def record_tape(
     path: Path,
     size: tuple[int, int],
 ) -> float:
-    """Play a tape on the real screen and record it; gives how long it lasts, in seconds.
+    """Play a tape on the real screen and record it; return its duration in seconds.
 
-    Nothing is waited for: the recording has the times of the tape.
+    It runs without waiting: the recording has the times of the tape.
 
     Raises:
         UsageError: the file can't be written.

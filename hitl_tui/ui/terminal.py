@@ -1,4 +1,4 @@
-"""The terminal: what it can show, what it sends, signals, and programs of the user's that run on it."""
+"""The terminal: what it can show and sends, signals, and programs of the user's that run on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _C: Final = frozenset({"C", "POSIX"})
 
 
 def shown_encoding(environ: Mapping[str, str]) -> str:
-    """What the terminal shows by the locale: "utf-8", "ascii" or another codec's name; a page shows UTF-8.
+    """Return the terminal's encoding by the locale: "utf-8", "ascii" or another codec; a page has UTF-8.
 
     PYTHONIOENCODING is what can be written, whatever the locale says.
     """
@@ -57,7 +57,7 @@ _TURN: Final = 0.001
 
 @contextmanager
 def short_turns() -> Iterator[None]:
-    """A thread that computes gives way after a millisecond, not after Python's five.
+    """Make a computing thread give way after a millisecond, not after Python's five.
 
     From a key to its paint the screen asks for the interpreter several times, and waits for a whole turn
     each time while another thread computes.
@@ -71,7 +71,7 @@ def short_turns() -> Iterator[None]:
 
 
 def take_any_bytes() -> None:
-    """Read bytes that make no sense as "�"; Textual's driver would end the app over them."""
+    """Read invalid bytes as "�"; Textual's driver would end the app over them."""
     if sys.platform == "win32":
         return
     from textual.drivers import linux_driver
@@ -83,10 +83,10 @@ def take_any_bytes() -> None:
 
 
 class _Ending(threading.Event):
-    """Textual's event for the end of its reader of keys; wakes one that waits for keys.
+    """Textual's event for the end of its reader of keys; wakes a reader that waits for keys.
 
     Args:
-        lost: is called once nobody is at the other end of the terminal any more.
+        lost: called once nobody is at the other end of the terminal any more.
     """
 
     def __init__(self, lost: Callable[[], object] = lambda: None) -> None:
@@ -111,7 +111,7 @@ _FOLLOWING_LOOKS: Final = 5
 class _KeySelector(selectors.SelectSelector):
     """Waits for keys for as long as there are none; Textual's reader looks ten times a second.
 
-    After a key it must look: an escape that nothing follows is a key of its own.
+    After a key it must look: an escape without a following character is a key of its own.
     """
 
     ending: _Ending | None = None
@@ -129,7 +129,7 @@ class _KeySelector(selectors.SelectSelector):
             return ready
         keys = [(key, mask) for key, mask in ready if key.fd != self.ending.woken]
         if any(_has_gone(key.fd) for key, _ in keys):
-            # Under nohup that is no end, but it could be read for ever.
+            # Under nohup that is not the end, but it could be read for ever.
             self.ending.lost()
             select.select([self.ending.woken], (), ())
             return []
@@ -154,16 +154,16 @@ def wait_for_keys() -> None:
 
 
 _LOOK: Final = 0.2
-"""Seconds between looks for a signal, which may be told to another thread and so break off no wait."""
+"""Seconds between checks for a signal: it may be delivered to another thread and so interrupt no wait."""
 _GRACE: Final = 1.0
-"""Seconds; a shell or a terminal that ends tells the program, too, and it may have to save."""
+"""Seconds; a shell or a terminal that ends sends the program a signal, too, and it may have to save."""
 
 
 def run_on_the_terminal(command: Sequence[str]) -> int:
-    """Run it until it ends; returns its exit code, or the negative number of the signal that ended it.
+    """Run a command until it ends; return its exit code, or the negative number of the signal that ended it.
 
-    Its ctrl+c is none of our business.  Whoever tells us to end ends it, too, as the app's own loop
-    hears of that only when it has gone; this is no failure of its own, and the code is 0.
+    Its ctrl+c does not affect the app. A signal that ends the app ends the program, too, since the app's
+    own loop handles it only afterwards; this is no failure of the program, and the code is 0.
 
     Raises:
         OSError: it can't be started.
@@ -195,7 +195,7 @@ def _ctrl_c_ignored() -> Iterator[None]:
 
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
-    """The signals so far that asked us to end."""
+    """Collect the signals that ask the app to end."""
     received: list[int] = []
 
     def hear(number: int, frame: FrameType | None) -> None:
@@ -212,7 +212,7 @@ def _stop_signals() -> Iterator[list[int]]:
 
 
 def _ctrl_c_as_usual() -> None:
-    """Run in the child before it becomes that program: what is ignored would stay ignored there."""
+    """Restore ctrl+c in the child before it becomes that program: an ignored signal would stay ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -222,9 +222,9 @@ _SIGNALS: Final = tuple(
 
 
 def listen(on_signal: Callable[[int], None]) -> None:
-    """Call `on_signal` on the running loop with each signal that asks us to end.
+    """Call `on_signal` on the running loop with each signal that asks the app to end.
 
-    One that whoever started us wants ignored, as nohup does, stays ignored.
+    A signal that the parent process wants ignored, as nohup does, stays ignored.
     """
     loop = asyncio.get_running_loop()
 
@@ -240,7 +240,7 @@ def listen(on_signal: Callable[[int], None]) -> None:
 
 
 def let_go_of_a_lost_terminal() -> None:
-    """Send what is painted nowhere once the terminal has gone: a writer that fails would hang the app."""
+    """Discard output once the terminal has gone: a writer that fails would hang the app."""
     if in_browser():
         return
     try:
@@ -257,7 +257,7 @@ def let_go_of_a_lost_terminal() -> None:
 
 
 class _Enduring:
-    """A terminal to write to that may go away: what it does not take is lost, and nothing fails."""
+    """Terminal output that survives the loss of its terminal: what can't be written is dropped."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -276,10 +276,10 @@ class _Enduring:
 
 
 def on_our_terminal(driver: type[Driver]) -> type[Driver]:
-    """A driver of Textual's that paints on the terminal though the standard streams belong to nodes.
+    """Return a driver of Textual's that paints on the terminal though the standard streams belong to nodes.
 
-    It is kept alive when the terminal goes away before its signal has come: its writer's queue has an
-    end, and once nobody empties it, the app would wait for it for ever.
+    It survives when the terminal goes away before its signal has come: its writer's queue is bounded, and
+    once nobody empties it, the app would wait for it for ever.
     """
 
     class OnOurTerminal(stoppable(driver)):  # type: ignore[misc]  # whichever this platform has
@@ -306,7 +306,7 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
 
 
 def keep_text(text: str, what: str) -> str:
-    """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
+    """Save a text that nobody has applied in a file of its own; return where, or that it is lost."""
     import tempfile
 
     from hitl_tui.config import user_folder

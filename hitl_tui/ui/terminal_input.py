@@ -1,4 +1,4 @@
-"""What a terminal or a page sends, read before Textual's parser sees it.
+"""Reads the input of a terminal or a page before Textual's parser does.
 
 Textual's parser reports what follows an escape character as keys, also inside a bracketed paste, so that
 pasted text could press keys.  This parser takes each paste out first, marks letters that came together
@@ -23,17 +23,17 @@ from hitl_tui.ui.textual_private import FlushingParser
 PASTE_START: Final = "\x1b[200~"
 PASTE_END: Final = "\x1b[201~"
 _CONTROLS: Final = re.compile("[\x00\x1b\x80-\x9f]")
-"""What a pasted text may not hold: ESC, the C1 control characters and NUL."""
+"""Characters that a pasted text may not contain: ESC, the C1 control characters and NUL."""
 _ESCAPE_SECONDS: Final = 0.1
-"""Seconds after which ESC, or ESC with "[", that nothing follows is a key of its own."""
+"""Seconds after which ESC, or ESC with "[", without a following character is a key of its own."""
 _RELEASED_SECONDS: Final = 1.0
 """Seconds for which an ESC that was handed on as a key may still turn out to begin a paste."""
 _LOST_SECONDS: Final = 1.0
-"""Seconds of silence after which the way out of the app ends a paste whose end was lost."""
+"""Seconds of silence after which the key to leave the app ends a paste whose end was lost."""
 _WAYS_OUT: Final = frozenset({"\x03", "\x11", "\x1b[99;5u", "\x1b[113;5u"})
 """What ctrl+c and ctrl+q send."""
 _TOGETHER_SECONDS: Final = 0.01
-"""Seconds between two letters within which nobody has typed them: a slow line sends a text so."""
+"""Seconds between two letters within which nobody can type them: a slow line sends a text like this."""
 _MOUSE: Final = re.compile(r"\x1b\[<(\d+);")
 _BUTTON: Final = 0b1100_0011
 _LEFT: Final = 0
@@ -43,12 +43,12 @@ _EXTRA_BUTTONS: Final = 0b1000_0000
 
 
 class BurstKey(events.Key):
-    """A letter that arrived together with other letters: text, not a key that somebody pressed."""
+    """Letter that arrived together with other letters: text, not a key that somebody pressed."""
 
     def __init__(self, key: str, character: str | None, *, held_down: bool = False) -> None:
         super().__init__(key, character)
         self.held_down = held_down
-        """Whether all that arrived together is the same letter, as of a key that is held down."""
+        """Whether only repetitions of the same letter arrived together, as from a key that is held down."""
 
 
 BurstKey.handler_name = events.Key.handler_name
@@ -60,20 +60,20 @@ def is_burst(event: events.Event) -> bool:
 
 
 def is_held_down(event: events.Event) -> bool:
-    """Whether a key arrived together with nothing but itself."""
+    """Whether a key arrived together only with repetitions of itself."""
     return isinstance(event, BurstKey) and event.held_down
 
 
 class InputParser(FlushingParser):
-    """Textual's parser behind a reader of pastes."""
+    """Textual's parser after a reader of pastes."""
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
         self._held = ""
-        """The beginning of what may become the start of a paste; inside a paste, of its end."""
+        """Beginning of a possible start of a paste; inside a paste, of its end."""
         self._held_until = 0.0
         self._released = ""
-        """The beginning of what may be a paste's start that was handed on as keys, as nothing followed it."""
+        """Beginning of a possible start of a paste that was handed on as keys, as nothing followed it."""
         self._released_until = 0.0
         self._pasted: list[str] | None = None
         self._last_read = 0.0
@@ -113,7 +113,7 @@ class InputParser(FlushingParser):
         return messages
 
     def _is_key(self, now: float) -> bool:
-        """Whether what is held may be a key: three characters of a paste's start are none, and wait on."""
+        """Whether the kept characters may be a key: three characters of a paste's start are not, and wait."""
         if self._released and now >= self._released_until:
             self._released = ""
             return True
@@ -130,7 +130,7 @@ class InputParser(FlushingParser):
         return super().parse_mouse_code(code)
 
     def _read(self, data: str, messages: list[Message]) -> str:
-        """Hand on what stands before the next paste; returns what follows its start."""
+        """Hand on the text before the next paste; return the text after its start."""
         released = self._released if time.monotonic() < self._released_until else ""
         if released and (released + data).startswith(PASTE_START):
             self._released, self._pasted = "", []
@@ -152,7 +152,7 @@ class InputParser(FlushingParser):
         return ""
 
     def _read_paste(self, data: str, messages: list[Message]) -> str:
-        """Collect text up to the end of the paste; returns what follows it."""
+        """Collect text up to the end of the paste; return the text after it."""
         assert self._pasted is not None
         text, end, rest = data.partition(PASTE_END)
         if not end:
@@ -169,7 +169,7 @@ class InputParser(FlushingParser):
         self._pasted = None
 
     def _marked(self, messages: list[Message]) -> list[Message]:
-        """Mark letters that came with other letters, or with a paste, or right after one."""
+        """Mark letters that came with other letters, with a paste, or right after one."""
         texts = [message for message in messages if isinstance(message, events.Paste) or _is_letter(message)]
         if not texts:
             return messages
@@ -195,14 +195,14 @@ def _is_letter(message: Message) -> bool:
 
 
 def _beginning_at_end(data: str, mark: str) -> int:
-    """How many characters at the end of `data` are the beginning of `mark`."""
+    """Return how many characters at the end of `data` are the beginning of `mark`."""
     return next(
         (size for size in range(min(len(mark) - 1, len(data)), 0, -1) if data.endswith(mark[:size])), 0
     )
 
 
 def clean_paste(text: str) -> str:
-    """Return a pasted text without what could steer a terminal; the rest stays in its order."""
+    """Return a pasted text without what could control a terminal; the rest keeps its order."""
     return _CONTROLS.sub("", text)
 
 

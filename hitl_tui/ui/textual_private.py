@@ -1,4 +1,4 @@
-"""Every private name of Textual that is used here, each with the reason: Textual has no public way to do it.
+"""Every private name of Textual that is used here, each with the reason: Textual has no public one for it.
 
 Classes turn what Textual calls privately into methods with names of their own; all other modules inherit
 from these or call the functions. A test looks for private names of Textual elsewhere.
@@ -34,7 +34,7 @@ _GATHER: Any = vars(CommandPalette._gather_commands)["__wrapped__"]
 
 
 class HookedApp(App[Result]):
-    """An app that is told of errors, paints and notifications, and can end at once."""
+    """App with hooks for errors, paints and notifications, and that can end at once."""
 
     @property
     def is_ending(self) -> bool:
@@ -43,12 +43,12 @@ class HookedApp(App[Result]):
 
     @property
     def terminal_driver(self) -> Driver | None:
-        """The driver of the terminal, to write to it between two frames; None before there is one."""
+        """Driver of the terminal, to write to it between two frames; None before there is one."""
         return self._driver
 
     @property
     def fatal_error(self) -> Exception | None:
-        """The error that ended the app, which Textual would print as a traceback."""
+        """Error that ended the app, which Textual would print as a traceback."""
         return self._exception
 
     @fatal_error.setter
@@ -57,7 +57,7 @@ class HookedApp(App[Result]):
 
     @property
     def event_loop(self) -> asyncio.AbstractEventLoop | None:
-        """The loop that the app runs on, for other threads; None before it runs."""
+        """Loop that the app runs on, for other threads; None before it runs."""
         return self._loop
 
     def as_active_app(self) -> AbstractContextManager[None]:
@@ -69,7 +69,7 @@ class HookedApp(App[Result]):
         self._suspend_signal()
 
     def close_at_once(self) -> None:
-        """End the app without a traceback on the screen; Textual's own ways print one."""
+        """End the app without a traceback on the screen; Textual's own methods print one."""
         self._close_messages_no_wait()
 
     def end_with(self, error: Exception) -> None:
@@ -77,11 +77,11 @@ class HookedApp(App[Result]):
         super()._handle_exception(error)
 
     def handle_error(self, error: Exception) -> None:
-        """Called where composing, a timer, a callback or a repaint failed; ends the app."""
+        """Handle a failure of composing, of a timer, of a callback or of a repaint: end the app."""
         self.end_with(error)
 
     def on_painted(self, screen: Screen[Any]) -> None:
-        """Called after each frame; Textual sends no message about it."""
+        """React to a painted frame; Textual sends no message about it."""
 
     def _handle_exception(self, error: Exception) -> None:
         self.handle_error(error)
@@ -90,7 +90,7 @@ class HookedApp(App[Result]):
         self.close_at_once()
 
     def _refresh_notifications(self) -> None:
-        # Where nothing was ever shown, an empty rack would have everything laid out again.
+        # If none was ever shown, an empty rack would have everything laid out again.
         if self._notifications or self.query("Toast"):
             super()._refresh_notifications()
 
@@ -100,7 +100,7 @@ class HookedApp(App[Result]):
 
 
 class SteadyScreen(Screen[ScreenResultType]):
-    """A screen that is laid out for the terminal's size alone, and can be laid out without a paint."""
+    """Screen that is laid out for the terminal's size alone, and can be laid out without a paint."""
 
     @property
     def is_laid_out(self) -> bool:
@@ -108,7 +108,7 @@ class SteadyScreen(Screen[ScreenResultType]):
         return bool(self._size)
 
     def lay_out(self) -> None:
-        """Give all widgets their places now; Textual does it with the next frame."""
+        """Lay out all widgets now; Textual does it with the next frame."""
         self._refresh_layout(self.app.size)
 
     def _screen_resized(self, size: Size) -> None:
@@ -119,12 +119,12 @@ class SteadyScreen(Screen[ScreenResultType]):
 
 
 def force_layout(screen: Screen[Any]) -> None:
-    """Give all widgets of a screen their places now; Textual does it with the next frame."""
+    """Lay out all widgets of a screen now; Textual does it with the next frame."""
     screen._refresh_layout()
 
 
 def forget_arrangements(widgets: Iterable[Widget]) -> None:
-    """Drop what layouts remember; Textual does so once it is idle, which is after a paint."""
+    """Drop the layout caches; Textual does so once it is idle, which is after a paint."""
     for widget in widgets:
         widget._clear_arrangement_cache()
 
@@ -175,21 +175,21 @@ class QuickPalette(CommandPalette):
 
 
 class FlushingParser(XTermParser):
-    """Textual's parser of what a terminal sends, which a reader in front of it can flush."""
+    """Textual's parser of terminal input, which a reader in front of it can flush."""
 
     def flush(self) -> Iterable[Message]:
-        """Return what it holds of a sequence that ends here."""
+        """Return the kept part of a sequence that ends here."""
         if self._timeout_time is not None:
             self._timeout_time = 0.0
         return super().tick()
 
 
 class HookedWebDriver(WebDriver):
-    """A driver of a page whose reading and writing can be replaced, and that can call its app."""
+    """Driver of a page whose reading and writing can be replaced, and that can call its app."""
 
     @property
     def app(self) -> Any:
-        """The app that it belongs to."""
+        """App that it belongs to."""
         return self._app
 
     def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:

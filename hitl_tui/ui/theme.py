@@ -1,4 +1,4 @@
-"""Themes as files, and the looks of the app, applied anew when a file is saved."""
+"""Themes as files, and the looks of the app, applied again when a file is saved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_THEME: Final = "dark"
-"""The bundled theme that declares which colours there are: one that is added there is known everywhere."""
+"""Bundled theme that declares all colours: one that is added there is known everywhere."""
 _TABLES: Final = ("colors", "roles")
 _KINDS: Final[Mapping[str, type]] = {"title": str, "dark": bool, "base": str, "colors": dict, "roles": dict}
 _WORDS: Final = {str: "text", bool: "true or false", dict: "a table"}
@@ -35,13 +35,13 @@ Place = Callable[..., str]
 
 
 class ThemeInvalid(UsageError):
-    """A theme file with something wrong in it; the message lists all of it, a line for each problem."""
+    """Theme file with something wrong in it; the message lists all problems, a line for each."""
 
     title = "The theme can't be used"
 
 
 class LoadedTheme(msgspec.Struct, frozen=True):
-    """A theme that can be used, and the files it was made of: its own, then those it is based on."""
+    """Valid theme, and the files it was made of: its own, then those it is based on."""
 
     theme: Theme
     title: str
@@ -49,7 +49,7 @@ class LoadedTheme(msgspec.Struct, frozen=True):
 
 
 class _Given(msgspec.Struct, frozen=True):
-    """What a file and those it is based on give."""
+    """Settings of a file and of those it is based on."""
 
     title: str
     dark: bool
@@ -59,7 +59,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class Themes:
-    """The themes there are: ours, and those in a directory of the user, which go first."""
+    """All themes: ours, and those in a directory of the user, which take precedence."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.directory = directory
@@ -71,14 +71,14 @@ class Themes:
         return tuple(sorted(names, key=lambda name: (name != DEFAULT_THEME, name)))
 
     def path(self, name: str, *, without: tuple[Path, ...] = ()) -> Path | None:
-        """The file of a theme, None where there is none."""
+        """Return the file of a theme, None if there is none."""
         if not _NAME.fullmatch(name):
             return None
         paths = (place / f"{name}.toml" for place in self._places())
         return next((path for path in paths if path not in without and path.is_file()), None)
 
     def load(self, name: str) -> LoadedTheme:
-        """A theme by its name.
+        """Return a theme by its name.
 
         Raises:
             ThemeInvalid: there is no such theme, or its file, or one it is based on, can't be used.
@@ -92,7 +92,7 @@ class Themes:
         return self.load_file(path)
 
     def files(self, name: str) -> tuple[Path, ...]:
-        """Its own file and those it is based on, as far as they can be read; else where it would be."""
+        """Return its own file and its bases, as far as they can be read; else where it would be."""
         path = self.path(name)
         if path is None and self.directory is not None and _NAME.fullmatch(name):
             return (self.directory / f"{name}.toml",)
@@ -107,7 +107,7 @@ class Themes:
         return read
 
     def load_file(self, path: Path) -> LoadedTheme:
-        """The theme of a file.
+        """Return the theme of a file.
 
         Raises:
             ThemeInvalid: it, or one it is based on, can't be used.
@@ -122,7 +122,7 @@ class Themes:
         return (self.directory, bundled_themes()) if self.directory else (bundled_themes(),)
 
     def _read(self, path: Path, above: tuple[Path, ...]) -> _Given:
-        """A file over what it is based on; `above` are the files that are based on it."""
+        """Read a file over its bases; `above` are the files that are based on it."""
         text, data = _parse(path)
 
         def place(*keys: str) -> str:
@@ -153,7 +153,7 @@ class Themes:
         )
 
     def _base(self, wanted: str, above: tuple[Path, ...]) -> Path | None:
-        """The file that the last of some files is based on; ours are based on ours, whatever a user has."""
+        """Return the base of the last of some files; ours are based on ours, whatever a user has."""
         ours = above[-1].parent == bundled_themes()
         return (Themes() if ours else self).path(wanted, without=above)
 
@@ -165,7 +165,7 @@ class Themes:
 
 
 def bundled_themes() -> Path:
-    """The directory of our own themes: inside the wheel, or beside the package in a checkout."""
+    """Return the directory of our own themes: inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_bundled" / "themes"
     return installed if installed.is_dir() else package.parent / "themes"
@@ -173,20 +173,20 @@ def bundled_themes() -> Path:
 
 @cache
 def known_colours() -> Mapping[str, tuple[str, ...]]:
-    """The names of the colours that a theme has, by their tables."""
+    """Return the names of a theme's colours, by their tables."""
     _, data = _parse(bundled_themes() / f"{DEFAULT_THEME}.toml")
     return {table: tuple(data[table]) for table in _TABLES}
 
 
 @cache
 def builtin_theme(name: str) -> Theme | None:
-    """The bundled theme of that name, None where there is none."""
+    """Return the bundled theme of that name, None if there is none."""
     ours = Themes()
     return ours.load(name).theme if ours.path(name) else None
 
 
 def theme_names(directory: Path | None = None) -> tuple[str, ...]:
-    """The names of the bundled themes and of those in a user's directory, the default first."""
+    """Return the names of the bundled themes and of those in a user's directory, the default first."""
     return Themes(directory).names()
 
 
@@ -217,7 +217,7 @@ def _top_problems(data: Mapping[str, Any], place: Place) -> list[str]:
 
 
 def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) -> list[str]:
-    """What is wrong with a table; with `complete` every colour must be there."""
+    """Return what is wrong with a table; with `complete` every colour must be there."""
     known = known_colours()[table]
     if given is None and complete:
         return [f'{place()}: the table [{table}] is missing; add it, or a line base = "{DEFAULT_THEME}"']
@@ -249,7 +249,7 @@ def _elsewhere(name: str, table: str) -> str:
 
 
 def _is_colour(value: Any) -> bool:
-    """Plain colours only: what is seen through, or left to the terminal, has no certain contrast."""
+    """Whether it is a plain colour: a transparent one, or one of the terminal's, has no certain contrast."""
     try:
         color = Color.parse(value) if isinstance(value, str) else None
     except ColorParseError:
@@ -258,7 +258,7 @@ def _is_colour(value: Any) -> bool:
 
 
 def _textual_variables(colors: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:
-    """The look of Textual's own widgets (text areas, the palette), derived from ours."""
+    """Return the look of Textual's own widgets (text areas, the palette), derived from ours."""
     return {
         "border-blurred": roles["border"],
         "input-cursor-background": colors["accent"],
@@ -280,12 +280,12 @@ def _textual_variables(colors: Mapping[str, str], roles: Mapping[str, str]) -> d
 
 
 LOOK_EVERY: Final = 1.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 Stamp = tuple[int, int] | None
 
 
 class ThemeWatch:
-    """Keeps the last good theme, whatever is saved."""
+    """Keeps the last valid theme, whatever is saved."""
 
     def __init__(self, themes: Themes) -> None:
         self.themes = themes
@@ -294,7 +294,7 @@ class ThemeWatch:
         self._gone: tuple[Stamp, ...] = ()
 
     def choose(self, name: str) -> LoadedTheme:
-        """Use a theme from now on; a broken one is looked at too, so that mending it helps at once.
+        """Use a theme from now on; a broken one is watched too, so that a fix takes effect at once.
 
         Raises:
             ThemeInvalid: it can't be used.
@@ -302,20 +302,20 @@ class ThemeWatch:
         return self._load(name)
 
     def fallback(self) -> LoadedTheme:
-        """What is used in place of a broken theme."""
+        """Return the theme that replaces a broken one."""
         return Themes().load(DEFAULT_THEME)
 
     def saved(self) -> LoadedTheme | None:
-        """The theme anew if one of its files was saved since the last look.
+        """Return the theme again if one of its files was saved since the last check.
 
         Raises:
-            ThemeInvalid: what was saved can't be used, or a file has been away for two looks.
+            ThemeInvalid: the saved theme can't be used, or a file was missing in two checks.
         """
         stamps = tuple(map(_stamp, self._files))
         if stamps == self._stamps:
             return None
         if None in stamps:
-            # An editor that replaces a file may have taken the old one away for a moment.
+            # An editor that replaces a file may have removed the old one for a moment.
             if stamps == self._gone:
                 self._stamps = stamps
                 raise ThemeInvalid(f"{self._files[stamps.index(None)]} is gone")
@@ -342,14 +342,14 @@ Result = TypeVar("Result")
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a user chose of looks and keys.
+    """The user's choice of theme, keys and characters.
 
     Args:
         theme: name of a theme, "" for the default one.
         themes: the directory of the user's own themes, None for none.
-        keys: wishes for keys, by action.
-        key_places: where each of them stands, for messages.
-        ascii: whether to keep to ASCII, None for what the locale says.
+        keys: configured keys, by action.
+        key_places: where each of them is configured, for messages.
+        ascii: whether to use ASCII alone, None if the locale decides.
     """
 
     theme: str = ""
@@ -360,14 +360,14 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Themed(App[Result]):
-    """An app that wears a `Look`."""
+    """App with a `Look`."""
 
     ENABLE_COMMAND_PALETTE = False
-    """Textual's; see the package."""
+    """Textual's name; see the package."""
     _plain_chars: LineFilter | None = None
 
     def apply_look(self, look: Look) -> None:
-        """Choose theme and characters; once, before anything is painted."""
+        """Apply theme and characters; once, before anything is painted."""
         self.look = look
         self._watch = ThemeWatch(Themes(look.themes))
         self._set_characters()
@@ -375,14 +375,14 @@ class Themed(App[Result]):
 
     @abstractmethod
     def show_error(self, error: HitlError) -> None:
-        """Say what went wrong once there is a screen to say it on."""
+        """Show an error once there is a screen to show it on."""
 
     def theme_names(self) -> list[str]:
-        """All themes there are."""
+        """Return the names of all themes."""
         return list(self._watch.themes.names())
 
     def _set_characters(self) -> None:
-        """Keep to ASCII where that is wished, or where the locale shows nothing else."""
+        """Use ASCII alone if that is configured, or if the locale can show nothing else."""
         wished = self.look.ascii
         if wished is False:
             return
@@ -395,12 +395,12 @@ class Themed(App[Result]):
             self._plain_chars = PlainChars(encoding)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What all rows go through on their way to the terminal."""
+        """Return the filters that all rows pass on their way to the terminal."""
         filters = super().get_line_filters()
         return [*filters, self._plain_chars] if self._plain_chars else filters
 
     def _begin_theme(self) -> None:
-        """The chosen theme, or the default one and a message where that can't be used."""
+        """Use the chosen theme, or if it can't be used the default one and a message."""
         try:
             self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
         except ThemeInvalid as error:
@@ -417,7 +417,7 @@ class Themed(App[Result]):
             self.theme = name
 
     def look_at_theme(self) -> None:
-        """Apply a theme that was saved; a broken one leaves the last good one in use."""
+        """Apply a theme that was saved; a broken one leaves the last valid one in use."""
         try:
             loaded = self._watch.saved()
         except ThemeInvalid as error:
@@ -427,18 +427,18 @@ class Themed(App[Result]):
             self._apply(loaded)
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Let all wear the colours; before the first screen they are only kept for it, and parsed once."""
+        """Apply the colours; before the first screen they are only kept for it, and parsed once."""
         if self.screen_stack:
             super().refresh_css(animate)
         else:
             self.stylesheet.set_variables(self.get_css_variables())
 
     def get_css_variables(self) -> dict[str, str]:
-        """Those of the theme; before one is worn nothing asks for any."""
+        """Return the variables of the theme; before one is applied nothing asks for any."""
         return super().get_css_variables() if hasattr(self, "look") else {}
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our roles for themes that don't know them."""
+        """Return our roles for themes that don't define them."""
         theme = builtin_theme(DEFAULT_THEME)
         return dict(theme.variables) if theme else {}
 

@@ -12,11 +12,11 @@ from typing import Final
 from textual.notifications import Notification
 
 _LEAST: Final = 0.05
-"""Seconds for which a toast is shown at least."""
+"""Least number of seconds for which a toast is shown."""
 
 
 class SafeNotification(Notification):
-    """A notification of which a timer can be made at any time."""
+    """Notification for which a timer can be made at any time."""
 
     @classmethod
     def of(cls, given: Notification) -> SafeNotification:

@@ -14,16 +14,16 @@ from hitl_tui.ui.guard import Guarded, is_gone
 
 log = logging.getLogger(__name__)
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
-"""An async function without arguments."""
+"""Async function without arguments."""
 
 
 def start_work(node: DOMNode, work: Work, *, group: str = "default", exclusive: bool = False) -> Worker[Any]:
-    """Start an async function in a worker of a widget or screen; what it raises is shown and ends nothing.
+    """Start an async function in a worker of a widget or screen; an error is shown and ends nothing else.
 
     A node with `on_worker_state_changed` shows a `HitlError` itself.
 
     It takes a function and no coroutine: a worker may be cancelled before it starts, and a coroutine that
-    nobody ever awaits warns of it.
+    is never awaited causes a warning.
 
     Args:
         group: names the workers that do the same kind of work.
