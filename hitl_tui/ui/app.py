@@ -790,15 +790,15 @@ def run_app(
         look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
         breaks: breakpoints to begin with, as `--break` takes them.
-        prepare: called once the thread was painted, to begin with what its nodes will need.
         prepare: called once the thread was painted, to prepare what its nodes will need.
         waits_for: what a running node waits for before it can begin, in words; "" for nothing.
-            notices: called once a thread is shown, with a function that writes to the terminal from any thread
-        and one that returns whether the person has seen a notice; returns a function to end them.
-        attention: how others are told what is looked at and claimed here.
+        notices: called once a thread is shown, with a function that writes to the terminal from any thread
+            and one that returns whether the person has seen a notice; returns a function to end them.
+        open_hub: called before the first paint, which is then the list of its threads.
         attention: how others learn what is viewed and claimed here.
-        perform: called once the thread is open; gives what is shown to an audience, None for nothing.
+        record_screen: the file that the screen is recorded into, None for none.
         perform: called once the thread is open; returns what is presented to an audience, None for nothing.
+        request: the id of the request whose card is opened once the thread is shown; "" for none.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.

@@ -1,1 +1,1 @@
-"""The screens, a module and a style sheet each."""
+"""The screens, each a module and a style sheet."""

@@ -1,4 +1,4 @@
-"""The agents of a thread: what each is and remembers, and other settings for it."""
+"""Agents of a thread: what each is and remembers, and other settings for it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PER_SECOND = 4
 
 
 class SettingsChange(NamedTuple):
-    """What was decided: settings of an agent, for this thread or, where `fork` names one, for a fork."""
+    """Chosen change: settings of an agent, for this thread or, if `fork` names one, for a fork."""
 
     agent: str
     settings: Mapping[str, Any]
@@ -63,7 +63,7 @@ class SettingsChange(NamedTuple):
 
 
 class TryDialog(Modal[SettingsChange | None]):
-    """Asks for settings, checks what can be checked without running, and comes back with the change."""
+    """Asks for settings, checks what can be checked without running, and returns the change."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["agent_settings.tcss"]
     VERTICAL_BREAKPOINTS = _BREAKPOINTS
@@ -76,7 +76,7 @@ class TryDialog(Modal[SettingsChange | None]):
         self._session = session
         self._agents = agents
         self._at = at
-        # The step that was shown when it was opened: a thread that runs on does not change what is asked.
+        # The step that was shown when it was opened: the thread may run meanwhile.
         self._place = (session.shown[0] if session.shown else session.thread_id, session.step_view.step)
         self._fork = session.free_name(self._place[0])
         self._trial = self._trial_of(agents[at])
@@ -91,7 +91,7 @@ class TryDialog(Modal[SettingsChange | None]):
             yield Choices(elsewhere=())
 
     def on_mount(self) -> None:
-        """Begin with the model."""
+        """Focus the model first."""
         for name in ("#try-words", "#try-repeats"):
             self.query_one(name, LineView).can_focus = False
         self._show_agent()
@@ -126,7 +126,7 @@ class TryDialog(Modal[SettingsChange | None]):
         start_work(self, self._show_repeats, group="repeats", exclusive=True)
 
     async def _show_repeats(self) -> None:
-        """Say what a fork would run again, as wherever one forks."""
+        """Show what a fork would run again, as in all dialogs that fork."""
         trial = self._trial
         driver = await self._session.driver_of(trial.thread_id)
         repeats = (await driver.preview(Fork(trial.base, self._fork))).repeats
@@ -199,7 +199,7 @@ class TryDialog(Modal[SettingsChange | None]):
         start_work(self, partial(self._check, change), group="check", exclusive=True)
 
     async def _check(self, change: SettingsChange) -> None:
-        """Take the change; where something is known to be missing, only when it is chosen once more."""
+        """Accept the change; if something is known to be missing, only when it is chosen again."""
         preview = await self._session.driver.preview(ConfigureAgents({change.agent: change.settings}))
         doubts = preview.problems.get(change.agent, "")
         if doubts and self._doubted != (change.agent, change.settings):
@@ -209,21 +209,21 @@ class TryDialog(Modal[SettingsChange | None]):
             self.dismiss(change)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What is refused says why."""
+        """Show why something was refused."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
             self._say(failure_words(error), "error")
 
     def action_close(self) -> None:
-        """Leave; nothing is changed."""
+        """Leave without a change."""
         self.dismiss(None)
 
 
 async def ask_settings(screen: Host, session: ViewSession, agent: str = "") -> None:
-    """Ask for other settings of an agent, and do what was decided.
+    """Ask for other settings of an agent, and apply them.
 
     Args:
-        agent: its name; "" for the one that made the shown step.
+        agent: its name; "" for the author of the shown step.
     """
     agents = [agent for agent in await session.driver.agents() if agent.can_change]
     if not agents:
@@ -277,7 +277,7 @@ _KEYS = (
 
 
 class AgentsScreen(OverlayScreen):
-    """Follows the thread while it is open; comes back with the name of an agent to change, or None."""
+    """Follows the thread while it is open; returns the name of an agent to change, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "agents.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
@@ -309,7 +309,7 @@ class AgentsScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Look now, and again whenever the thread has moved."""
+        """Load the agents now, and again whenever the thread has moved."""
         agents = self.query_one("#agents", LineView)
         agents.can_focus, agents.heeds_keys = False, True
         agents.show([(Span("looking…", "dim"),)])
@@ -329,7 +329,7 @@ class AgentsScreen(OverlayScreen):
 
     @property
     def selected(self) -> AgentInfo | None:
-        """The agent under the cursor."""
+        """Agent under the cursor."""
         row = self.query_one("#agents", LineView).cursor_row
         return self._agents[row] if self._agents and row is not None else None
 
@@ -369,7 +369,7 @@ class AgentsScreen(OverlayScreen):
         self.call_after_refresh(self._show_memory)
 
     def action_select(self, by: int) -> None:
-        """Another agent."""
+        """Select another agent."""
         if self._agents:
             row = (self.query_one("#agents", LineView).cursor_row or 0) + by
             self._choose(min(max(row, 0), len(self._agents) - 1))
@@ -388,17 +388,17 @@ class AgentsScreen(OverlayScreen):
             self._show_memory()
 
     def action_whole(self) -> None:
-        """Show long texts whole, or their beginning."""
+        """Show long texts completely, or only their beginning."""
         self._whole = not self._whole
         self._show_memory()
 
     def action_change(self) -> None:
-        """Other settings for this agent."""
+        """Choose other settings for this agent."""
         if self.selected is not None:
             self.dismiss(self.selected.name)
 
     def action_forget(self) -> None:
-        """Ask whether the agent is to forget its turns."""
+        """Ask whether the agent should forget its turns."""
         info = self.selected
         if info is None:
             return

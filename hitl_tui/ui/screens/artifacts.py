@@ -1,4 +1,4 @@
-"""What nodes gave besides their updates: a list, the text of the selected artifact, and saving it."""
+"""Results of nodes besides their updates: a list, the text of the selected artifact, and saving it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _KEYS = (
 
 
 class ArtifactsScreen(OverlayScreen):
-    """The artifacts of the loaded steps of a thread, newest first; it begins with those of the shown step.
+    """Artifacts of the loaded steps of a thread, newest first; it begins with those of the shown step.
 
     Args:
         points: the steps, oldest first.
         step: the shown one.
-        keys: those that opened it and close it again.
+        keys: the keys that opened it and close it again.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["artifacts.tcss"]
@@ -85,7 +85,7 @@ class ArtifactsScreen(OverlayScreen):
         self.action_select(event.row - self._at)
 
     def action_select(self, by: int) -> None:
-        """Another artifact."""
+        """Select another artifact."""
         if self._artifacts:
             self._at = min(max(self._at + by, 0), len(self._artifacts) - 1)
             self._show_selected(home=True)
@@ -105,12 +105,12 @@ class ArtifactsScreen(OverlayScreen):
         pane.show(_text(artifact, max(pane.scrollable_content_region.width, 20)), home=home)
 
     def action_scroll_text(self, by: int) -> None:
-        """Move the shown artifact by pages."""
+        """Scroll the shown artifact by pages."""
         self.query_one("#artifact", LineView).turn_pages(by)
 
     @decides
     def action_save(self) -> None:
-        """Write the selected one to a new file in the current directory."""
+        """Write the selected artifact to a new file in the current directory."""
         if not self._artifacts:
             return
         artifact = self._artifacts[self._at][1]

@@ -1,4 +1,4 @@
-"""Deciding several of the queue: what would be and why the rest not, one key, what became of it."""
+"""Deciding several requests of the queue: a preview with reasons, one key, and the outcomes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted
 
 _AT_ONCE: Final = 4
-"""Decisions that are being sent at a time."""
+"""Number of decisions that are sent at the same time."""
 _SHOWS_EVERY: Final = 0.2
 _NAME: Final = 200
 _ANSWER: Final = 40
-"""Cells for what would be answered, before titles are cut."""
+"""Cells for the answers, before titles are cut."""
 _LOOKS: Final[Mapping[Outcome, tuple[str, Role]]] = {
     "would": ("  ", "plain"),
     "left": ("– ", "dim"),
@@ -56,13 +56,13 @@ _LOOKS: Final[Mapping[Outcome, tuple[str, Role]]] = {
 
 
 class BatchScreen(OverlayScreen):
-    """Comes back once it is left; what was decided is marked no more, what was refused stays marked.
+    """Returns once it is closed; decided requests lose their mark, refused ones stay marked.
 
     Args:
-        rows: what is to be decided, each as it was looked at.
-        marks: what is marked in the queue.
-        signs: whether a key signs what is decided.
-        decided: called with each thread that was decided, to go on with it.
+        rows: the requests to decide, each in the state that the person saw.
+        marks: the marked requests of the queue.
+        signs: whether a key signs the decisions.
+        decided: called with each thread that was decided, to continue it.
         policy: the rules that answer, None for one answer to all.
     """
 
@@ -101,7 +101,7 @@ class BatchScreen(OverlayScreen):
         self._plans: tuple[Planned, ...] = ()
         self._results: dict[Key, Planned] = {}
         self._shown = -1
-        """How many results are on screen; -1 until it is known what would be decided."""
+        """How many results are on screen; -1 until the preview is known."""
         self._deciding = self._stops = False
 
     def compose(self) -> ComposeResult:
@@ -110,11 +110,11 @@ class BatchScreen(OverlayScreen):
         yield KeysBar()
 
     def on_mount(self) -> None:
-        """Read what waits now, and show what of it would be decided."""
+        """Read the waiting requests, and show which of them would be decided."""
         start_work(self, self._begin, group="begin")
 
     async def _begin(self) -> None:
-        """Where nothing would be approved, begin with the answer that decides most."""
+        """Begin with the answer that decides most requests, if "approve" would decide none."""
         self._current = {row.key: row for row in rows_of(await self._hub.waiting(MOST))}
         if self._policy is not None:
             try:
@@ -177,11 +177,11 @@ class BatchScreen(OverlayScreen):
         return names[(names.index(self._answer) + 1) % len(names)]
 
     def on_resize(self) -> None:
-        """Rows are cut for the width."""
+        """Cut the rows for the width."""
         self.call_after_refresh(self._show)
 
     def on_descendant_focus(self) -> None:
-        """Say the keys of what has the focus."""
+        """Show the keys of the widget with the focus."""
         self._show()
 
     @on(Input.Changed)
@@ -194,20 +194,20 @@ class BatchScreen(OverlayScreen):
         self.query_one("#batch").focus()
 
     def action_words(self) -> None:
-        """Type words; rules have their own."""
+        """Move to the comment; rules have their own."""
         if not (self._results or self._deciding or self._policy):
             field = self.query_one(Input)
             field.remove_class("-empty")
             field.focus()
 
     def action_answer(self) -> None:
-        """The next answer that some of them allow."""
+        """Choose the next answer that some of the requests allow."""
         if not (self._results or self._deciding or self._policy):
             self._answer = self._next_answer
             self._plan()
 
     def action_back(self) -> None:
-        """From the words to the list, from the list to the queue; while it decides, no more of them."""
+        """Go from the comment to the list, or from there to the queue; while it decides, stop after these."""
         if self.focused is self.query_one(Input):
             self.query_one("#batch").focus()
         elif self._deciding:
@@ -217,7 +217,7 @@ class BatchScreen(OverlayScreen):
             self.dismiss(None)
 
     def action_decide(self) -> None:
-        """Decide what the list says; once that is done, back to the queue."""
+        """Decide as listed; once that is done, go back to the queue."""
         if self._deciding:
             return
         if self._results:
@@ -228,7 +228,7 @@ class BatchScreen(OverlayScreen):
             start_work(self, self._decide, group="batch", exclusive=True)
 
     async def _decide(self) -> None:
-        """A few threads at a time; the requests of one thread one after another."""
+        """Decide a few threads at the same time; the requests of one thread one after another."""
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def send(plans: Sequence[Planned]) -> None:
@@ -249,12 +249,12 @@ class BatchScreen(OverlayScreen):
             self._show()
 
     def _show_news(self) -> None:
-        """Show what was decided since it was shown last: of a thousand, each at once would take longest."""
+        """Show new results; with a thousand requests, showing each on its own would take longest."""
         if self._shown != len(self._results):
             self._show()
 
     def _take(self, result: Planned) -> None:
-        """What became of one."""
+        """Take the result for one request."""
         self._results[result.key] = result
         if result.outcome == "refused":
             self._marks.refused(result.key, result.why)
@@ -264,7 +264,7 @@ class BatchScreen(OverlayScreen):
 
 
 def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
-    """What would be decided with its answer, then the rest with why not."""
+    """Return the requests to decide with their answers, then the rest with the reasons."""
     name = _widest((thread_name(planned.thread, _NAME) for planned in plans), width // 4)
     what = _widest((_what(planned) for planned in plans), _ANSWER)
     title = _widest((planned.title for planned in plans), max(width - name - what - 8, 16))
@@ -284,7 +284,7 @@ def _lines(plans: Sequence[Planned], width: int) -> Iterator[Line]:
 
 
 def _what(planned: Planned) -> str:
-    """What would be answered, or why nothing."""
+    """Return the answer for a request, or why it gets none."""
     if planned.outcome not in ("would", "decided"):
         return sanitise_line(planned.why, _NAME)
     return sanitise_line(f"{planned.label}, by rule {planned.rule}" if planned.rule else planned.label, _NAME)
@@ -295,6 +295,6 @@ def _widest(texts: Iterable[str], most: int) -> int:
 
 
 def _fit(text: str, width: int) -> str:
-    """A text in so many cells, and a gap."""
+    """Return a text in a number of cells, and a gap."""
     shown = cut(text, width)
     return shown + " " * (width - cells(shown) + 2)

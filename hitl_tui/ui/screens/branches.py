@@ -1,6 +1,6 @@
-"""The branches of a map or a parallel as a nested view: a list of them, and the selected one in full.
+"""Branches of a map or a parallel as a nested view: a list, and the selected branch in full.
 
-While the node runs the view follows it; a thousand branches cost the rows on screen.
+While the node runs the view follows it; of a thousand branches only the visible rows cost time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BranchList(LineView):
         self._label = 1
 
     def show_rows(self, rows: list[BranchRow]) -> None:
-        """Show these."""
+        """Show these rows."""
         self.rows = rows
         self._label = min(max((len(row.label) for row in rows), default=1), _LABEL)
         if rows:
@@ -62,7 +62,7 @@ class BranchList(LineView):
             self.show([(Span("no branch has started yet", "dim"),)])
 
     def line(self, row: int) -> Line:
-        """A branch on one row."""
+        """Return a branch as one row."""
         if not self.rows:
             return self.lines[row]
         branch = self.rows[row]
@@ -84,7 +84,7 @@ class BranchList(LineView):
         return tuple(spans)
 
     def move_to(self, row: int) -> None:
-        """Put the cursor on a row, and that row on screen."""
+        """Put the cursor on a row, and scroll to it."""
         if not self.rows:
             return
         row = self.cursor_row = min(max(row, 0), len(self.rows) - 1)
@@ -92,7 +92,7 @@ class BranchList(LineView):
 
 
 class BranchesScreen(OverlayScreen):
-    """Comes back with the path of the branch to decide about, or None."""
+    """Returns the path of the branch to decide about, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["branches.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -107,7 +107,7 @@ class BranchesScreen(OverlayScreen):
     def __init__(
         self, session: ViewSession, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
     ) -> None:
-        """`keys` are those that close it too: that opened it, and that lead outside."""
+        """`keys` close it, too: those that opened it, and those that lead to the outer thread."""
         super().__init__(keys)
         self._session = session
         self._place = place
@@ -126,7 +126,7 @@ class BranchesScreen(OverlayScreen):
         yield KeysBar()
 
     def on_mount(self) -> None:
-        """What is committed is fetched once; what runs is followed."""
+        """Load the branches of a committed step, or follow those of a running node."""
         self.set_interval(1 / _PER_SECOND, self._follow)
         if self._place.point is None:
             self._items = self._items_in(self._session.view.values)
@@ -139,7 +139,7 @@ class BranchesScreen(OverlayScreen):
         return items_of(values, node.over) if node else ()
 
     async def _fetch(self) -> None:
-        """The committed step: its updates, and the items as they were before it."""
+        """Load the committed step: its updates, and the items as they were before it."""
         session, place = self._session, self._place
         assert place.point is not None
         driver = session.driver
@@ -152,7 +152,7 @@ class BranchesScreen(OverlayScreen):
         self._show()
 
     def _follow(self) -> None:
-        """Show what has happened to a node that runs or waits; once it is committed, the step."""
+        """Show the news of a node that runs or waits; once it is committed, the step."""
         view, place = self._session.view, self._place
         if place.point is not None:
             return
@@ -211,7 +211,7 @@ class BranchesScreen(OverlayScreen):
         self._show_branch()
 
     def action_remarkable(self) -> None:
-        """Select the next branch that failed or asks a human."""
+        """Select the next branch that failed or asks a person."""
         pane = self.query_one(BranchList)
         at, count = pane.cursor_row or 0, len(self._branches)
         for step in range(1, count + 1):
@@ -235,7 +235,7 @@ class BranchesScreen(OverlayScreen):
             self._show_branch()
 
     def _show_keys(self, selected: BranchView | None) -> None:
-        """Only keys that do something."""
+        """Show only the keys that do something."""
         footer = self.query_one(KeysBar)
         remarkable = any(branch.phase in _REMARKABLE for branch in self._branches)
         asks = selected is not None and selected.phase == "waiting"
@@ -249,7 +249,7 @@ class BranchesScreen(OverlayScreen):
         footer.refresh()
 
     def action_decide(self) -> None:
-        """Decide what the selected branch asks."""
+        """Decide the request of the selected branch."""
         row = self.query_one(BranchList).cursor_row
         if row is not None and row < len(self._branches) and self._branches[row].phase == "waiting":
             self.dismiss(self._branches[row].path)
@@ -260,12 +260,12 @@ class BranchesScreen(OverlayScreen):
         self._show_branch()
 
     def on_resize(self) -> None:
-        """Another width wraps otherwise."""
+        """Wrap for the new width."""
         self.call_after_refresh(self._show_branch)
 
 
 def _fit(line: Line, width: int) -> list[Line]:
-    """A line in rows of a width; one of several spans that is wider takes the role of its last."""
+    """Return a line in rows of a width; one of several spans that is wider gets the role of its last span."""
     text = plain_text(line)
     rows = wrap_line(text, width, "  ")
     return [line] if len(rows) == 1 else [(trusted(row, line[-1].role),) for row in rows]

@@ -1,4 +1,4 @@
-"""All breakpoints: set, change, switch off and take away; what one types is checked at once."""
+"""All breakpoints: set, change, switch off and remove; typed text is checked at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Keep: TypeAlias = Callable[[tuple[Breakpoint, ...]], None]
 
 
 class BreakpointList(LineView):
-    """A breakpoint a row, then the nodes that have none, then a row for any other."""
+    """One row for each breakpoint, then the nodes without one, then a row for any other."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *LIST_MOVES,
@@ -63,7 +63,7 @@ class BreakpointList(LineView):
 
     @property
     def text(self) -> str:
-        """What is under the cursor as `--break` takes it, "" on the row for any other."""
+        """Breakpoint under the cursor in the syntax of `--break`, "" on the row for any other."""
         point = self._rows[self.cursor_row or 0]
         return describe(point).removeprefix("before ") if point else ""
 
@@ -87,7 +87,7 @@ class BreakpointList(LineView):
         self.show(rows)
 
     def put(self, point: Breakpoint) -> None:
-        """Set a breakpoint in the place of the one under the cursor, or one more."""
+        """Set a breakpoint in place of the one under the cursor, or add one."""
         points = list(self.session.breakpoints)
         if self._is_set:
             points[self.cursor_row or 0] = point
@@ -96,7 +96,7 @@ class BreakpointList(LineView):
         self._have(tuple(points))
 
     def restore(self, points: tuple[Breakpoint, ...]) -> None:
-        """Set these breakpoints instead of all others."""
+        """Replace all breakpoints by these."""
         self.session.breakpoints = points
         self._keep(points)
         self.write()
@@ -129,7 +129,7 @@ class BreakpointList(LineView):
 
     @decides
     def action_remove(self) -> None:
-        """Take the breakpoint away."""
+        """Remove the breakpoint."""
         if self._is_set:
             points = list(self.session.breakpoints)
             del points[self.cursor_row or 0]
@@ -141,11 +141,11 @@ class BreakpointList(LineView):
 
 
 class BreakpointsScreen(Modal[None]):
-    """The list, and a field in which the chosen one stands as text.
+    """List of breakpoints, and a field with the text of the chosen one.
 
     Args:
         node: where the cursor begins.
-        keep: gets all of them whenever one has changed.
+        keep: called with all breakpoints whenever one has changed.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "breakpoints.tcss"]
@@ -157,7 +157,7 @@ class BreakpointsScreen(Modal[None]):
         super().__init__()
         self._session = session
         self._by_letter: tuple[str, float, tuple[Breakpoint, ...]] | None = None
-        """The letter that has switched a breakpoint, when, and all breakpoints before."""
+        """Letter that has switched a breakpoint, when, and all breakpoints before that."""
         self._list = BreakpointList(session, node, keep)
 
     def compose(self) -> ComposeResult:
@@ -174,7 +174,7 @@ class BreakpointsScreen(Modal[None]):
             yield LineView("problem")
 
     def on_mount(self) -> None:
-        """Show what there is."""
+        """Show the breakpoints."""
         self.query_one("#problem", LineView).can_focus = False
         self._list.write()
         self._list.styles.height = min(len(self._list.lines), 12, max(self.app.size.height - 10, 2))
@@ -185,7 +185,7 @@ class BreakpointsScreen(Modal[None]):
         field = self.query_one(Input)
         field.border_title = Content('place [hit N] [log "text {n}"] [: condition]')
         text = self._list.text
-        # A name that nobody could type is switched in the list alone; a field would show it as it is.
+        # A name that nobody could type is switched in the list alone; the field would show it unchanged.
         field.value = text if text.isprintable() else ""
         self._check(field.value)
 
@@ -195,13 +195,13 @@ class BreakpointsScreen(Modal[None]):
 
     @property
     def _help(self) -> str:
-        """The keys, in a row."""
+        """Show the keys in a row."""
         keymap = keymap_of(self.app)
         words = {"switch": "on or off", "remove": "remove", "condition": "edit", "back": "back"}
         return " · ".join(f"{keymap.shown(f'breaks.{key}')}: {word}" for key, word in words.items())
 
     def _check(self, text: str) -> Breakpoint | None:
-        """Say what is wrong with a text; the breakpoint where nothing is."""
+        """Show what is wrong with a text; return the breakpoint if nothing is."""
         lines: list[Line] = [(Span(self._help, "dim"),)]
         point = None
         try:
@@ -209,7 +209,7 @@ class BreakpointsScreen(Modal[None]):
                 point = read_breakpoint(text, self._session.view.graph)
         except BreakpointInvalid as error:
             room = self.query_one(Input).content_size.width
-            # The mark stands under the text as long as that is not scrolled.
+            # The mark is shown under the text as long as that is not scrolled.
             mark = " " * (2 + error.column - 1) + "^" if error.column <= room else ""
             lines = [(Span(mark, "error"),), *self._wrapped(f"column {error.column}: {error.why}")]
         self.query_one("#problem", LineView).show(lines)
@@ -229,7 +229,7 @@ class BreakpointsScreen(Modal[None]):
             self._list.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """The keys that opened it set and close; other letters begin a new breakpoint."""
+        """Set or close with the keys that opened it; other letters begin a new breakpoint."""
         bindings, by_letter = keymap_of(self.app).bindings, self._by_letter
         self._by_letter = None
         if not self._list.has_focus:
@@ -252,7 +252,7 @@ class BreakpointsScreen(Modal[None]):
         self._by_letter = event.character or "", gate_of(self.app).now(), before
 
     def _word_before(self, by_letter: tuple[str, float, tuple[Breakpoint, ...]] | None) -> str:
-        """Take back what the letter just before has switched, as it begins a word; returns that letter."""
+        """Undo the switch by the letter just before, as it begins a word; return that letter."""
         letter, at, before = by_letter or ("", 0.0, ())
         if not letter or gate_of(self.app).now() - at > TYPED_SECONDS:
             return ""
@@ -266,7 +266,7 @@ class BreakpointsScreen(Modal[None]):
         return any(key in keys for name, keys in bindings.items() if name.startswith(("list.", "breaks.")))
 
     def _begin_text(self, character: str) -> None:
-        """Type a new breakpoint: what is typed in the list goes to the field, where a blank sets nothing."""
+        """Type a new breakpoint: letters typed in the list go to the field, where a blank sets nothing."""
         self._list.choose_other()
         field = self.query_one(Input)
         field.value = character
@@ -274,7 +274,7 @@ class BreakpointsScreen(Modal[None]):
         field.cursor_position = len(field.value)
 
     def action_back(self) -> None:
-        """From the field to the list, from the list to the run."""
+        """Go from the field to the list, or from the list to the run."""
         if self._list.has_focus:
             self.dismiss(None)
         else:

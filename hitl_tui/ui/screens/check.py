@@ -1,6 +1,6 @@
-"""Checking a thread: its log against itself, every update reduced again, or its graph replayed.
+"""Check of a thread: its log against itself, every update reduced again, or its graph replayed.
 
-The check runs in a thread of its own; what it finds is listed, explained, and one key away from its step.
+The check runs in a thread of its own; its findings are listed, explained, and one key away from their steps.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (30, "-high")]
 
 
 class _Left(Exception):
-    """The check was given up."""
+    """The check was cancelled."""
 
 
 class _Watch:
-    """How far a check is; written by its thread, read by the screen."""
+    """Progress of a check; written by its thread, read by the screen."""
 
     def __init__(self) -> None:
         self.done = self.all = 0
@@ -59,7 +59,7 @@ _KEYS = (
 
 
 class CheckScreen(OverlayScreen):
-    """Comes back with the thread and the step of the chosen finding, or None; "" is the thread checked."""
+    """Returns the thread and the step of the chosen finding, or None; "" is the checked thread."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -91,14 +91,14 @@ class CheckScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """The quickest check begins at once."""
+        """Start the quickest check."""
         for name in ("checks", "finding"):
             self.query_one(f"#{name}", LineView).can_focus = False
         self.set_interval(1 / _PER_SECOND, self._tick)
         self.action_check("log")
 
     def action_check(self, kind: Check) -> None:
-        """Begin a check; one that still runs is given up."""
+        """Start a check; one that still runs is cancelled."""
         self._leave()
         self._kind, self._checked = kind, None
         watch = self._watch = _Watch()
@@ -124,7 +124,7 @@ class CheckScreen(OverlayScreen):
             self._watch = None
 
     def on_unmount(self) -> None:
-        """Nobody waits for the check any more."""
+        """Cancel the check: nobody waits for it any more."""
         self._leave()
 
     def _fail(self, message: str) -> None:
@@ -192,7 +192,7 @@ class CheckScreen(OverlayScreen):
         view.show(rows)
 
     def _leads_to(self, finding: Mismatch) -> str:
-        """Where enter goes at a finding, in words; "" for nowhere."""
+        """Return where enter goes at a finding, in words; "" for nowhere."""
         if not self.leads_to_steps:
             return ""
         step = f"step {finding.step}" if finding.step is not None else ""

@@ -1,4 +1,4 @@
-"""Saying something about a passage of what is decided about: choose the passage, type, pin it."""
+"""Commenting on a passage of a request's subject: choose the passage, type, save."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KEYS: Final = (
 
 
 class CommentScreen(OverlayScreen):
-    """Comes back with a `Comment`, or None."""
+    """Returns a `Comment`, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "comment.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,7 +48,7 @@ class CommentScreen(OverlayScreen):
     def __init__(
         self, channel: str, passages: Sequence[Passage], first: int, last: int, known: Sequence[Comment]
     ) -> None:
-        """`first` and `last` are the passages it is about at first, `known` the comments there are."""
+        """`first` and `last` are the passages selected at first, `known` the existing comments."""
         super().__init__()
         self._channel = channel
         self._passages = passages
@@ -62,13 +62,13 @@ class CommentScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """The passages are walked by the screen's own keys."""
+        """Keep the focus off the passages: the screen's own keys move through them."""
         passages = self.query_one("#passages", LineView)
         passages.can_focus, passages.heeds_keys = False, True
         self._show()
 
     def _show(self) -> None:
-        """Each passage in rows, those that it is about marked; a number stands where there is a comment."""
+        """Show each passage in rows, the selected ones marked; a number marks each comment."""
         view = self.query_one("#passages", LineView)
         width = min(max(view.scrollable_content_region.width - 6, 20), _PROSE)
         lines: list[Line] = []
@@ -90,16 +90,16 @@ class CommentScreen(OverlayScreen):
         field.border_title = Content("Your comment")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap again."""
         self._show()
 
     def action_select(self, by: int) -> None:
-        """Another passage."""
+        """Select another passage."""
         self._first = self._last = min(max(self._first + by, 0), len(self._passages) - 1)
         self._show()
 
     def action_stretch(self, by: int) -> None:
-        """More passages, or fewer."""
+        """Select more passages, or fewer."""
         path = self._passages[self._first].path
         last = min(max(self._last + by, self._first), len(self._passages) - 1)
         if self._passages[last].path == path:
@@ -107,7 +107,7 @@ class CommentScreen(OverlayScreen):
             self._show()
 
     def action_pin(self) -> None:
-        """Pin what is typed to the passage; without words nothing is pinned."""
+        """Attach the typed comment to the passage; an empty one does nothing."""
         text = self.query_one(SafeInput).value.strip()
         if not text:
             self.dismiss(None)

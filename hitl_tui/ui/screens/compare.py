@@ -41,7 +41,7 @@ _ROLES: Final[dict[Change, Role]] = {
 }
 _ORDER: Final = ("changed", "added", "removed", "private", "same")
 _HEADED: Final = 2
-"""Rows that a further value takes beside its own: a blank one and its name."""
+"""Rows that a further value takes besides its own: a blank one and its name."""
 _LEAVES: Final = 4
 _WORDS: Final = {"added": "only on the right", "removed": "only on the left", "private": "not compared"}
 
@@ -71,7 +71,7 @@ class CompareHead(LineBar):
 
 
 class FirstDifferenceBar(LineBar):
-    """Where the two threads part, and by which updates."""
+    """Where the two threads differ first, and by which updates."""
 
     first_difference: FirstDifference | None = None
 
@@ -88,7 +88,7 @@ class FirstDifferenceBar(LineBar):
 
 
 def _change(row: Compared, room: int) -> Line:
-    """What became of a channel: the parts that differ of lists and objects, else both values."""
+    """Return the change of a channel: the parts of lists and objects that differ, else both values."""
     if has_leaves(row.before, row.after):
         leaves = changed_leaves(row.before, row.after, _LEAVES)
         spans = [span for leaf in leaves.first for span in (*leaf_line(leaf), Span("  "))]
@@ -98,7 +98,7 @@ def _change(row: Compared, room: int) -> Line:
 
 
 def _cut(line: Line, room: int) -> Line:
-    """The line, or its beginning and an ellipsis, in at most `room` cells."""
+    """Return the line, or its beginning and an ellipsis, in at most `room` cells."""
     text = plain_text(line)
     if cells(text) <= room:
         return line
@@ -113,7 +113,7 @@ _KEYS = (
 
 
 class CompareScreen(OverlayScreen):
-    """Compares two places; comes back with nothing."""
+    """Compares two places; returns nothing."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "compare.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
@@ -159,7 +159,7 @@ class CompareScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Fetch both."""
+        """Load both."""
         channels = self.query_one("#channels", LineView)
         channels.can_focus, channels.heeds_keys = False, True
         self.query_one(SideBySide).can_focus = False
@@ -192,7 +192,7 @@ class CompareScreen(OverlayScreen):
         await self._show_first_difference()
 
     async def _show_first_difference(self) -> None:
-        """Of two threads where they part; what lies behind the shown steps does not count."""
+        """Show where two threads differ first; differences after the shown steps don't count."""
         (a, a_step), (b, b_step) = self._places
         bar = self.query_one(FirstDifferenceBar)
         bar.first_difference = None
@@ -234,7 +234,7 @@ class CompareScreen(OverlayScreen):
         pane.show_pairs(pairs, await self._others(row, pane.size.height - len(pairs)), home=home)
 
     async def _others(self, shown: Compared, room: int) -> list[tuple[str, Sequence[Pair]]]:
-        """What else differs, as far as there is room for it below the shown value."""
+        """Return other differences, as far as there is room for them below the shown value."""
         others: list[tuple[str, Sequence[Pair]]] = []
         for row in self._rows:
             if room > _HEADED and row is not shown and row.change not in ("same", "private"):
@@ -261,7 +261,7 @@ class CompareScreen(OverlayScreen):
         start_work(self, partial(self._show_values, home=True), group="values", exclusive=True)
 
     def action_select(self, by: int) -> None:
-        """Another channel."""
+        """Select another channel."""
         if self._rows:
             self._select((self.query_one("#channels", LineView).cursor_row or 0) + by)
 
@@ -270,24 +270,24 @@ class CompareScreen(OverlayScreen):
         self.query_one(SideBySide).turn_pages(by)
 
     def action_other_side(self) -> None:
-        """The keys move the other side from now on."""
+        """Let the keys move the other side from now on."""
         head = self.query_one(CompareHead)
         head.side = 1 - head.side
         head.refresh()
 
     def action_swap(self) -> None:
-        """Left becomes right."""
+        """Swap left and right."""
         self._places.reverse()
         self._load()
 
     def action_go_to_first_difference(self) -> None:
-        """Both sides to the step at which the threads part."""
+        """Move both sides to the step at which the threads first differ."""
         if parts := self.query_one(FirstDifferenceBar).first_difference:
             self._places = [(thread_id, parts.step) for thread_id, _ in self._places]
             self._load()
 
     def action_move(self, by: int) -> None:
-        """The step before or after, on the side that is chosen."""
+        """Move to the step before or after, on the chosen side."""
         start_work(self, partial(self._move, by), group="move", exclusive=True)
 
     async def _move(self, by: int) -> None:
@@ -298,7 +298,7 @@ class CompareScreen(OverlayScreen):
         self._load()
 
     def action_ask_place(self) -> None:
-        """Choose another thread for the chosen side; it begins with its newest step."""
+        """Choose another thread for the chosen side; begin with its newest step."""
         side = self.query_one(CompareHead).side
 
         def chosen(place: Place | None) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a thread that can't be opened because its log is damaged: told, and another one instead."""
+"""Screen for a thread that can't be opened because its log is damaged: why, and other threads to open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hitl_tui.view.spans import Line, Role
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """A driver whose thread can't be opened, and why."""
+    """Driver whose thread can't be opened, and why."""
 
     driver: Driver
     error: HitlError
@@ -36,11 +36,11 @@ class Damage(msgspec.Struct, frozen=True):
 def show_damage(
     app: App[Any], hub: Hub, damage: Damage, leave: str, done: Callable[[ViewSession | HitlError], None]
 ) -> None:
-    """Say what is wrong with a thread until another one is open, or the user leaves.
+    """Show what is wrong with a thread until another one is open, or the user leaves.
 
     Args:
         leave: what leaving does, in a word for the footer.
-        done: takes the thread that was opened instead, or what was wrong when the user left.
+        done: called with the thread that was opened instead, or with what was wrong when the user left.
     """
 
     def left(result: ViewSession | Damage | None) -> None:
@@ -57,7 +57,7 @@ _SECONDS = 12
 
 
 class DamagedScreen(CheckScreen):
-    """Comes back with another thread that was opened, with one that is damaged too, or None to leave.
+    """Returns another thread that was opened, with one that is damaged too, or None to leave.
 
     Nothing here changes anything.
     """
@@ -82,13 +82,13 @@ class DamagedScreen(CheckScreen):
         yield KeysBar((*checks, ("check.threads", "Threads"), ("page.close", self._word)))
 
     def on_mount(self) -> None:
-        """Say why."""
+        """Show why."""
         view = self.query_one("#damage", LineView)
         view.can_focus = False
         self._show_error()
 
     def on_resize(self) -> None:
-        """Another width wraps otherwise."""
+        """Wrap for the new width."""
         self._show_error()
 
     def _show_error(self) -> None:
@@ -116,7 +116,7 @@ class DamagedScreen(CheckScreen):
         self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, self._hub.now, keys), chosen)
 
     async def _open(self, thread_id: str) -> None:
-        """Open another thread; what keeps it from being opened is said here, and nothing is left."""
+        """Open another thread; if that fails, show why and stay."""
         try:
             driver = await self._hub.open(thread_id)
             try:

@@ -1,4 +1,4 @@
-"""Editing a channel or an answer: value, note, a preview of what it will do; also where a node failed."""
+"""Editing a channel or an answer: value, note, and a preview of the effects; also after a node failed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _WHY: Final = 6
 
 
 class EditHead(LineBar):
-    """What is edited, as whom, and whether it forks."""
+    """What is edited, as which node, and whether it forks."""
 
     line: Line = ()
 
@@ -64,10 +64,10 @@ KEYS_OF_EDITOR = (
 
 
 class DraftScreen(RoleScreen):
-    """An editor with what changes beside it, checked as one types.
+    """Editor with the changes beside it, checked while the user types.
 
     Args:
-        draft: what the editor begins with.
+        draft: the text that the editor begins with.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["base.tcss", "dialogs.tcss", "edit.tcss"]
@@ -79,7 +79,7 @@ class DraftScreen(RoleScreen):
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
     lost: ClassVar[str] = ""
-    """What is said of changes before they are left."""
+    """Warning about unapplied changes on leaving."""
 
     def __init__(self, draft: EditText) -> None:
         super().__init__()
@@ -87,10 +87,10 @@ class DraftScreen(RoleScreen):
         self._timer: Timer | None = None
         self._problem = ""
         self._refused = ""
-        """Why it was not taken; stays until the text changes, whatever a check says."""
+        """Why it was refused; stays until the text changes, whatever a check says."""
 
     def _body(self, title: str) -> ComposeResult:
-        """Editor and preview side by side."""
+        """Yield editor and preview side by side."""
         with Horizontal(id="edit-body"):
             editor = DraftArea(self.draft.text, "editor")
             editor.border_title = Content(title)
@@ -102,12 +102,12 @@ class DraftScreen(RoleScreen):
 
     @property
     def text(self) -> str:
-        """The text as it stands."""
+        """Current text."""
         return self.query_one(DraftArea).whole
 
     @property
     def changed(self) -> bool:
-        """True if it differs from what it began with."""
+        """Whether it differs from the initial text."""
         return self.text != self.draft.text
 
     @on(TextArea.Changed)
@@ -123,16 +123,16 @@ class DraftScreen(RoleScreen):
 
     @abstractmethod
     def _check(self) -> None:
-        """Look what the text would do."""
+        """Find the effects of the text."""
 
     @abstractmethod
     def _facts(self, width: int) -> list[Line]:
-        """What it does, in rows."""
+        """Return the effects, in rows."""
 
     def _show_facts(self) -> None:
-        """Say what is wrong with it, and what it does."""
+        """Show what is wrong with the text, and its effects."""
         facts = self.query_one("#facts", LineView)
-        # Room is left for the scrollbar that long words may bring.
+        # Room is left for the scroll bar that a long text may bring.
         width = max(facts.scrollable_content_region.width - (not facts.show_vertical_scrollbar), 24)
         lines = wrapped(self._refused, width, "error") + wrapped(self._problem, width, "error")
         if self.query_one(DraftArea).is_too_large:
@@ -170,7 +170,7 @@ class DraftScreen(RoleScreen):
 
 
 class EditScreen(DraftScreen):
-    """Comes back with the thread to show (this one, or the fork), or None if nothing was applied."""
+    """Returns the thread to show (this one, or the fork), or None if nothing was applied."""
 
     lost = "They have not been applied."
 
@@ -197,7 +197,7 @@ class EditScreen(DraftScreen):
             yield LineView("edit-why", f"{sanitise_line(self._failed.node, _NAME)} failed")
         yield from self._body(sanitise_line(self.channel, _NAME))
         with Horizontal(id="edit-fields"):
-            # The words come first wherever one edits, so that nobody's note becomes a name.
+            # The note always comes first, so that no note is typed as a name.
             yield _field("edit-note", "why (optional, logged)", "")
             if self.forks:
                 name = self.session.free_name(self.source_thread)
@@ -205,7 +205,7 @@ class EditScreen(DraftScreen):
         yield KeysBar(KEYS_OF_EDITOR)
 
     def on_mount(self) -> None:
-        """Say what is edited, and show the first preview."""
+        """Show what is edited, and the first preview."""
         head = self.query_one(EditHead)
         where: list[Span] = [
             ours(" edit ", "brand"),
@@ -232,7 +232,7 @@ class EditScreen(DraftScreen):
         self.call_after_refresh(self._show_why)
 
     def _show_why(self) -> None:
-        """By what the node failed, above the value that it failed by."""
+        """Show why the node failed, above the value that caused it."""
         if self._failed is None:
             return
         why = self.query_one("#edit-why", LineView)
@@ -244,12 +244,12 @@ class EditScreen(DraftScreen):
 
     @property
     def focus_chain(self) -> list[Widget]:
-        """From field to field; what is only read comes last."""
+        """Move from field to field; read-only parts come last."""
         return sorted(super().focus_chain, key=lambda widget: not isinstance(widget, Input | TextArea))
 
     @property
     def unapplied(self) -> tuple[str, str]:
-        """The text that has not been applied, and what to call it; "" for none."""
+        """Text that has not been applied, and its name; "" for none."""
         what = f"what you wrote in channel {self.channel!r} of {self.source_thread!r}"
         return (self.text if self.changed else ""), what
 
@@ -280,12 +280,12 @@ class EditScreen(DraftScreen):
 
     @property
     def _as_node(self) -> str | None:
-        """The node that the edit is to be made as; None leaves that open."""
+        """Return the node that the edit is made as; None leaves that open."""
         fields = self.query("#as-node").results(Input)
         return next((field.value.strip() or None for field in fields), None)
 
     async def _offer_nodes(self, preview: Preview) -> None:
-        """Let the node be chosen where the driver tells where each leads."""
+        """Offer the nodes to choose from if the driver knows where each leads."""
         if preview.as_nodes and not self.query("#as-node"):
             field = _field("as-node", "as node (optional)", "")
             field.suggester = SuggestFromList([way.node for way in preview.as_nodes])
@@ -358,7 +358,7 @@ class EditScreen(DraftScreen):
             self.dismiss(self.session.thread_id)
 
     async def _moved(self, error: StaleWriter) -> None:
-        """Somebody else was faster: show the difference to theirs, and let the user apply on top of it."""
+        """Show the difference to a newer version, and let the user apply the edit on top of it."""
         await self.session.drain()
         view = self.session.view
         theirs = view.values.get(self.channel)
@@ -377,7 +377,7 @@ def _field(name: str, title: str, value: str) -> Input:
 
 
 class FailedValueScreen(EditScreen):
-    """The editor, opened by itself: it takes no keys until those meant for the run have stopped coming."""
+    """Editor that opened by itself: it takes no keys until those meant for the run have stopped coming."""
 
     AUTO_FOCUS = ""
 
@@ -391,7 +391,7 @@ class FailedValueScreen(EditScreen):
         self._wait()
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that nothing had the focus to take."""
+        """Take a letter that no focused widget could take."""
         if self.focused is None and event.is_printable:
             event.stop()
             self._wait()
@@ -407,13 +407,13 @@ class FailedValueScreen(EditScreen):
 
 
 class ValueScreen(DraftScreen):
-    """Write a value that is an answer: hands back (value,), or None where nothing was taken.
+    """Editor of a value that is an answer: returns (value,), or None if it was not applied.
 
     Args:
         title: what the value answers.
         value: what the editor begins with.
         schema: what the answer must fit.
-        text: whether the answer is a text where there is no value yet.
+        text: whether the answer is a text if there is no value yet.
     """
 
     lost = "They are not in your answer."
@@ -435,7 +435,7 @@ class ValueScreen(DraftScreen):
         yield KeysBar(KEYS_OF_EDITOR)
 
     def on_mount(self) -> None:
-        """Say what is answered, and show the first check."""
+        """Show what is answered, and the first check."""
         head = self.query_one(EditHead)
         head.line = (ours(" answer ", "brand"), untrusted(self._about, "name"))
         self.query_one("#facts", LineView).can_focus = False
@@ -443,11 +443,11 @@ class ValueScreen(DraftScreen):
 
     @property
     def unapplied(self) -> tuple[str, str]:
-        """The text that has not been taken, and what to call it; "" for none."""
+        """Text that has not been applied, and its name; "" for none."""
         return (self.text if self.changed else ""), f"your answer to {self._about!r}"
 
     def _read(self) -> tuple[Any] | None:
-        """The value as it stands, None with `_problem` said where it is none."""
+        """Return the current value, or None and set `_problem` if it can't be parsed."""
         try:
             value = read_draft(self.text, as_json=self.draft.as_json)
         except NotJson as error:
@@ -468,7 +468,7 @@ class ValueScreen(DraftScreen):
 
     @decides
     def action_apply(self) -> None:
-        """Take the value back to the card, if it fits."""
+        """Return the value to the card, if it fits."""
         read = self._read()
         self._show_facts()
         if read is not None and not self._problem:

@@ -1,4 +1,4 @@
-"""The whole family of a thread as a tree: to go to one of it, or to choose one to compare with."""
+"""Family of a thread as a tree, to go to one of its threads, or to choose one to compare with."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from hitl_tui.view.spans import Span
 from hitl_tui.view.timeline import Place
 
 _OTHERS: Final = 50
-"""Threads of the store that are listed below the family, to compare with."""
+"""Number of threads of the store that are listed below the family, to compare with."""
 
 
 class FamilyScreen(OverlayScreen):
-    """Comes back with a thread and its newest step, or None.
+    """Returns a thread and its newest step, or None.
 
     Args:
-        others: other threads of the store are listed, too.
+        others: whether other threads of the store are listed, too.
         word: what enter does, in a word.
     """
 
@@ -68,7 +68,7 @@ class FamilyScreen(OverlayScreen):
         yield KeysBar((("family.take", self._word), ("list.up list.down", "Select"), ("page.close", "Back")))
 
     def on_mount(self) -> None:
-        """Fetch it."""
+        """Load the family."""
         page = self.query_one("#help", LineView)
         page.can_focus, page.heeds_keys = False, True
         page.show([(Span("looking…", "dim"),)])
@@ -106,7 +106,7 @@ class FamilyScreen(OverlayScreen):
         )
 
     def on_resize(self, event: events.Resize) -> None:
-        """Rows are cut for the width."""
+        """Cut the rows for the width."""
         if self._members:
             self.call_after_refresh(self._write)
 
@@ -123,7 +123,7 @@ class FamilyScreen(OverlayScreen):
         self.action_take()
 
     def action_take(self) -> None:
-        """Come back with the selected one."""
+        """Return the selected thread."""
         row = self.query_one("#help", LineView).cursor_row
         if row is not None and row < len(self._members):
             relative = self._members[row].relative

@@ -1,4 +1,4 @@
-"""Asking the open thread and its history on a screen of its own, where the panes leave it no room."""
+"""Search in the open thread and its history on a screen of its own, if the panes leave no room for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hitl_tui.view.spans import Line, Span
 
 
 class FindFooter(KeysBar):
-    """The keys of this screen, and what to press for the next place and the one before afterwards."""
+    """Keys of this screen, and those for the next and the previous match afterwards."""
 
     def __init__(self, key_hints: tuple[str, str]) -> None:
         super().__init__((("find.go", "Go there"), ("find.up find.down", "Select"), ("find.back", "Back")))
@@ -28,7 +28,7 @@ class FindFooter(KeysBar):
 
 
 class FindScreen(OverlayScreen):
-    """Comes back with a `Finding`, or None."""
+    """Returns a `Finding`, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss", "search.tcss"]
 

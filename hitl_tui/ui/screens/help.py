@@ -1,4 +1,4 @@
-"""All actions with their keys and what they do, from the one table."""
+"""All actions with their keys and descriptions, from the one table."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ _MOST_KEYS = len("tab shift+tab")
 _NARROWEST = 16
 _LONGEST = 60
 _NARROW = 36
-"""Cells for what an action does; with fewer it stands below the name."""
+"""Cells for a description; with fewer it is below the name."""
 _LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
 
 
 class _Filter(SafeInput):
-    """What is looked for; while that is nothing, the keys that close the page do."""
+    """Field for a filter; while it is empty, the keys that close the page do so."""
 
     def __init__(self, closers: Sequence[str]) -> None:
         super().__init__(id="find", placeholder="type part of a word")
         self._closers = closers
 
     def on_key(self, event: Key) -> None:
-        """Close the page with its keys, as long as they are no part of a word."""
+        """Close the page with its keys, unless they are part of a word."""
         if not self.value and event.key in self._closers:
             event.stop()
             event.prevent_default()
@@ -90,11 +90,11 @@ class _Filter(SafeInput):
 
 
 class HelpScreen(OverlayScreen):
-    """One scrolled page, which begins with the keys of the pane that has the focus; what is typed filters it.
+    """One scrolled page, which begins with the keys of the pane that has the focus; typing filters it.
 
     Args:
-        pane: what the pane is called, "" for none.
-        keys_of_pane: the actions that it has keys of its own for.
+        pane: name of the pane, "" for none.
+        keys_of_pane: actions that have keys of their own in the pane.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "help.tcss"]
@@ -124,7 +124,7 @@ class HelpScreen(OverlayScreen):
         yield KeysBar(KEYS_OF_PAGE)
 
     def on_mount(self) -> None:
-        """The page is written once its width is known."""
+        """Write the page once its width is known."""
         self.query_one("#help", LineView).can_focus = False
 
     @on(Input.Changed)
@@ -132,11 +132,11 @@ class HelpScreen(OverlayScreen):
         self._write()
 
     def action_scroll(self, by: int) -> None:
-        """Move the page by rows."""
+        """Scroll the page by rows."""
         self.query_one("#help", LineView).scroll_relative(y=by, animate=False, immediate=True)
 
     def action_turn_pages(self, by: int) -> None:
-        """Move the page by what is on screen."""
+        """Scroll the page by pages."""
         self.query_one("#help", LineView).turn_pages(by)
 
     def on_resize(self) -> None:
@@ -149,7 +149,7 @@ class HelpScreen(OverlayScreen):
         self.query_one("#help", LineView).show(lines or [(Span("nothing matches", "dim"),)], home=True)
 
     def _matching(self, typed: Sequence[str]) -> list[Line]:
-        """The actions, words and signs that have all that was typed."""
+        """Return the actions, words and signs that contain everything typed."""
 
         def matches(*texts: str) -> bool:
             return all(word in " ".join(texts).lower() for word in typed)
@@ -187,7 +187,7 @@ class HelpScreen(OverlayScreen):
         return lines
 
     def _definition(self, name: str, words: str) -> list[Line]:
-        """A word or a sign, and what it means."""
+        """Return a word or a sign, and its meaning."""
         width = self.query_one("#help", LineView).scrollable_content_region.width - len(name) - 3
         first, *rest = wrap_line(words, max(width, _NARROWEST))
         indent = Span(" " * (len(name) + 3))
@@ -195,20 +195,20 @@ class HelpScreen(OverlayScreen):
         return [lead, *((indent, Span(row, "dim")) for row in rest)]
 
     def _group(self, group: str, actions: Sequence[Action]) -> list[Line]:
-        """Its name, and its actions below."""
+        """Return the name of a group, and its actions below."""
         rows = [action for action in actions if action.group == group]
         room = max(_FEWEST_KEYS, *(len(self._keys_of(action)) for action in rows))
         return [(Span(group, "title"),), *(line for action in rows for line in self._rows(action, room))]
 
     def _keys_of(self, action: Action) -> str:
-        """The keys of an action, as many as there is room for."""
+        """Return the keys of an action, as many as there is room for."""
         keys = self._keymap.all_shown(action.id)
         if len(keys) <= _MOST_KEYS:
             return keys
         return keys[: _MOST_KEYS - 1].rpartition(" ")[0] + " …"
 
     def _rows(self, action: Action, room: int) -> list[Line]:
-        """An action: its keys, dim where they do nothing now; what it does; below it why not now."""
+        """Return an action: its keys, dim if disabled; its description; below it why it is disabled."""
         why = action.disabled_reason(self._situation)
         name = (
             ours(f"  {self._keys_of(action):<{room}} ", "key-off" if why else "key"),

@@ -1,4 +1,4 @@
-"""Asks for what a new thread starts with."""
+"""Asks for the inputs of a new thread."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from hitl_tui.view.spans import Span, untrusted
 
 
 class StartValues(NamedTuple):
-    """What a new thread begins with: values by channel, and the fields of its context that were given."""
+    """Start values of a new thread: values by channel, and the given fields of its context."""
 
     inputs: dict[str, Any]
     context: dict[str, Any]
 
 
 class InputsScreen(Modal[StartValues | None]):
-    """One field for each input of the graph, then one for each of its context; None comes back to leave."""
+    """One field for each input of the graph, then one for each of its context; returns None to leave."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "inputs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
@@ -63,7 +63,7 @@ class InputsScreen(Modal[StartValues | None]):
             yield Choices(options, elsewhere=("ask.take", "ask.back"))
 
     def on_mount(self) -> None:
-        """Say what this is about."""
+        """Show what this is about."""
         text = self.query_one("#inputs-text", LineView)
         text.can_focus = False
         begins = Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")

@@ -1,4 +1,4 @@
-"""The items of a graph's long-term store: a list that letters narrow, and the selected value."""
+"""Items of a graph's long-term store: a list that letters filter, and the selected value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST: Final = 200
 
 
 class ItemsScreen(OverlayScreen):
-    """Read only; letters look in namespaces, keys and values.
+    """Read only; letters are searched in namespaces, keys and values.
 
     Args:
         now: the time, in microseconds since the epoch.
@@ -96,7 +96,7 @@ class ItemsScreen(OverlayScreen):
         self.action_select(event.row - self._at)
 
     def action_select(self, by: int) -> None:
-        """Another item."""
+        """Select another item."""
         if self._items:
             self._at = min(max(self._at + by, 0), len(self._items) - 1)
             self._show_selected()
@@ -117,7 +117,7 @@ class ItemsScreen(OverlayScreen):
         pane.show(_rows(item, max(pane.scrollable_content_region.width, 20)), home=True)
 
     def action_scroll_value(self, by: int) -> None:
-        """Move the shown item by pages."""
+        """Scroll the shown item by pages."""
         self.query_one("#item", LineView).turn_pages(by)
 
 

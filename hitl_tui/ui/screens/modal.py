@@ -1,4 +1,4 @@
-"""What all screens share: they close once, however fast the keys come, and ask things of what they cover."""
+"""Bases of all screens: they close only once, however fast the keys come, and use the screen below."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class StoreHost(Protocol):
 
     @property
     def app(self) -> App[object]:
-        """The app it is part of."""
+        """App that it belongs to."""
 
     def command(self, work: Work, group: str = "command") -> None:
         """Do some work; errors are shown and not raised."""
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """A quiet note."""
+        """Show a short message."""
 
     def show_work(self, text: str) -> None:
         """Say what goes on, until the next message."""
 
 
 class Host(StoreHost, Protocol):
-    """The screen that a question stands over: it sends commands, and tells how they went."""
+    """Screen below a dialog: it sends commands, and shows their results."""
 
     actor: str
     keymap: Keymap
@@ -48,7 +48,7 @@ class Host(StoreHost, Protocol):
     attention: Attention
 
     def show_value(self, channel: str, step: int, value: object) -> None:
-        """Show the value of a channel that is hidden otherwise."""
+        """Show the value of a channel that is otherwise hidden."""
 
     async def follow(self, command: Command[None], driver: Driver) -> None:
         """Start a run, and show it."""
@@ -58,10 +58,10 @@ class Host(StoreHost, Protocol):
 
 
 class BaseScreen(SteadyScreen[ScreenResultType]):
-    """A screen that closes itself and nothing else."""
+    """Screen that closes itself and nothing else."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Close with a result, and what is over it too; nothing where it has been closed before."""
+        """Close with a result, with any screen above; do nothing if it is already closed."""
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:
@@ -70,10 +70,10 @@ class BaseScreen(SteadyScreen[ScreenResultType]):
 
 
 class Modal(ModalScreen[ScreenResultType], BaseScreen[ScreenResultType]):
-    """One over another screen, which stays in sight."""
+    """Screen over another one, which stays visible."""
 
     def action_copy_text(self) -> None:
-        """Copy what is selected; else it is the app's key, which Textual keeps from modal screens."""
+        """Copy the selection; without one, act as the app's key, which Textual keeps from modal screens."""
         try:
             super().action_copy_text()
         except SkipAction:

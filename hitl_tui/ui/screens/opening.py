@@ -1,4 +1,4 @@
-"""The empty frames of the run screen, painted where a thread takes its time to open."""
+"""Empty frames of the run screen, painted while a thread takes long to open."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from hitl_tui.ui.sizes import BREAKPOINTS, HEIGHTS
 
 
 class _Pane(Widget):
-    """A frame with a title, in the place that the run screen's pane of that name will have."""
+    """Frame with a title, in the place of the run screen's pane of that name."""
 
     def __init__(self, name: str, title: str) -> None:
         super().__init__(id=name, classes="pane")
         self.border_title = title
 
     def render(self) -> Content:
-        """Nothing yet."""
+        """Return nothing yet."""
         return Content("")
 
 
 class _Bar(Widget):
-    """The first row, with the app's name, and the last."""
+    """First row, with the app's name, and the last."""
 
     def __init__(self, name: str, content: Content) -> None:
         super().__init__(id=name)
         self._content = content
 
     def render(self) -> Content:
-        """One row."""
+        """Return one row."""
         return self._content
 
 
 class OpeningScreen(BaseScreen[None]):
-    """Same ids and style sheet as the run screen, so that nothing moves when that comes."""
+    """Has the same ids and style sheet as the run screen, so that nothing moves when that comes."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["run.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
     def __init__(self, *, quits: bool = True) -> None:
-        """With `quits`, q leaves at once, as it does later; a user may have given it to something else."""
+        """With `quits`, q leaves at once, as it does later; a user may have assigned another action to it."""
         super().__init__()
         self.early_keys: list[str] = []
         self._quits = quits
@@ -55,8 +55,8 @@ class OpeningScreen(BaseScreen[None]):
     async def on_key(self, event: Key) -> None:
         """Keep keys for the run screen: nobody should have to wait for it before pressing one."""
         if event.key == "ctrl+c":
-            return  # the app quits by it
-        # The app would look for it among the keys of the run screen, which may be on its way by now.
+            return  # the app uses it to quit
+        # The app would look for it among the keys of the run screen, which may be under way by now.
         event.stop()
         if self._quits and event.key == "q":
             await self.run_action("app.ask_to_quit")

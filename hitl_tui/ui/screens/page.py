@@ -31,7 +31,7 @@ _WAY_BACK = "Back"
 
 
 class KeysBar(LineBar):
-    """Ids of actions (several with blanks between), or Textual's own keys, each with a word."""
+    """Keys of a page: ids of actions (several with blanks between), or Textual's keys, each with a word."""
 
     DEFAULT_CSS = "KeysBar { background: $panel; dock: bottom; }"
 
@@ -40,7 +40,7 @@ class KeysBar(LineBar):
         self.entries = entries
 
     def bar(self, width: int) -> Line:
-        """The spans; entries that have no room are left out whole, the way back last of all."""
+        """Return the spans; entries without room are left out completely, the key to close last of all."""
         keymap = keymap_of(self.app)
         shown = [
             (
@@ -58,10 +58,10 @@ KEYS_OF_PAGE = (("page.close", "Back"), ("list.up list.down", "Scroll"), ("list.
 
 
 class OverlayScreen(RoleScreen):
-    """One over the run, which the keys that opened it close; what goes wrong in its background is said.
+    """Screen over the run that the keys that opened it close; it shows errors of its background work.
 
     Args:
-        keys: those that opened it.
+        keys: the keys that opened it.
     """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
@@ -69,36 +69,36 @@ class OverlayScreen(RoleScreen):
         self._keys = keys
 
     def on_key(self, event: Key) -> None:
-        """The keys that opened it close it."""
+        """Close with the keys that opened it."""
         if event.key in self._keys:
             event.stop()
             self.dismiss(None)
 
     def action_close(self) -> None:
-        """Back to the run."""
+        """Close, back to the run."""
         self.dismiss(None)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What is refused, or can't be read, says why; what is shown stays."""
+        """Show why something is refused, or can't be read; the content stays."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and isinstance(error, HitlError):
             self.notify(failure_words(error), markup=False, severity="error")
 
 
 _IDLE = 4
-"""How much longer than a reading took it is not read again: the store is busy with others, too."""
+"""Factor: after reading takes some time, the next reading waits this much longer, for other users."""
 
 
 class LiveScreen(OverlayScreen):
-    """One that shows what the store has now: read again whenever somebody has written.
+    """Screen of the store's current state: read again whenever somebody has written.
 
-    The app looks once a second, too.
+    It also checks once a second.
     """
 
     READ_APART: ClassVar[float] = 0.3
-    """Seconds at least between two readings, however many write."""
+    """Least number of seconds between two readings, however many write."""
     read_every: float = 20.0
-    """Seconds after which all is read again though nobody wrote: claims end, and runners die, in silence."""
+    """Seconds after which everything is read again: claims end, and runners die, without a write."""
 
     def __init__(self, hub: Hub, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -110,34 +110,34 @@ class LiveScreen(OverlayScreen):
         self._unsubscribe: Callable[[], None] | None = None
 
     async def read(self) -> None:
-        """Read what is there, and show it."""
+        """Read the store, and show it."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        """Read, and hear of what is written from now on."""
+        """Read, and subscribe to writes from now on."""
         self.look()
-        # Whoever calls knows nothing of the app, which timers and workers of Textual take from the context.
+        # The caller knows nothing of the app, which timers and workers of Textual take from the context.
         loop, context = asyncio.get_running_loop(), copy_context()
         self._unsubscribe = self.hub.subscribe(lambda: loop.call_soon_threadsafe(self.look, context=context))
 
     def on_unmount(self) -> None:
-        """Hear no more of the store."""
+        """Unsubscribe from the store."""
         if self._unsubscribe is not None:
             self._unsubscribe()
 
     def look(self) -> None:
-        """Read where somebody has written, and now and then all the same; not again and again."""
+        """Read if somebody has written, and now and then anyway, but not too often."""
         now = time.monotonic()
         if self._reads or now < self._not_before:
             if not self._looks_soon:
                 self._looks_soon = True
-                if not self._reads:  # else behind that
+                if not self._reads:  # otherwise after that
                     self.set_timer(self._not_before - now, self._look_late)
             return
         try:
             changes = self.hub.changes()
         except HitlError:
-            changes = None  # reading says what is wrong
+            changes = None  # reading reports what is wrong
         if changes is None or changes != self._changes or now >= self._read_at + self.read_every:
             self._changes = changes
             self.read_again()
@@ -168,7 +168,7 @@ class PageScreen(OverlayScreen):
     """One scrolled page.
 
     Args:
-        load: fetches the lines.
+        load: returns the lines.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
@@ -187,7 +187,7 @@ class PageScreen(OverlayScreen):
         yield KeysBar(KEYS_OF_PAGE)
 
     def on_mount(self) -> None:
-        """Fetch the lines."""
+        """Load the lines."""
         page = self.query_one("#help", LineView)
         page.show([(Span("looking…", "dim"),)])
         page.focus()
@@ -202,7 +202,7 @@ _ALL = 1 << 31
 
 
 class CostsScreen(PageScreen):
-    """The page of costs; all steps are fetched for it."""
+    """Page of costs; it loads all steps."""
 
     def __init__(self, session: ViewSession, keys: tuple[str, ...]) -> None:
         async def load() -> Sequence[Line]:

@@ -1,4 +1,4 @@
-"""Rolling back: what will run and with what, in its order; then what became of each, as it happens."""
+"""Rollback: what will run and with what, in order; then the result of each, as it happens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_ROWS = 14
 
 
 class RollbackDialog(Modal[None]):
-    """Previews a rollback, runs it when told to, and stays to show what became of it."""
+    """Previews a rollback, runs it on request, and stays open to show the results."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["undo.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
@@ -61,7 +61,7 @@ class RollbackDialog(Modal[None]):
             yield Choices([BACK, go] if some else [BACK])
 
     def on_mount(self) -> None:
-        """The way back comes first, so that enter alone runs nothing."""
+        """Put the close button first, so that enter alone runs nothing."""
         self.query_one("#undo-words", LineView).can_focus = False
         self._show()
         self._say(
@@ -86,11 +86,11 @@ class RollbackDialog(Modal[None]):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        """Enter in the field goes on to the answers."""
+        """Move on to the answers when enter is pressed in the field."""
         self.query_one(Choices).focus()
 
     def action_close(self) -> None:
-        """Leave; a rollback that runs goes on."""
+        """Close; a running rollback continues."""
         self.dismiss(None)
 
     @on(Choices.Chosen)
@@ -142,7 +142,7 @@ class RollbackDialog(Modal[None]):
         choices.focus()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What refuses the rollback is said here."""
+        """Show what refuses the rollback."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
             words = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
@@ -151,6 +151,6 @@ class RollbackDialog(Modal[None]):
 
 
 async def ask_rollback(screen: Host, driver: Driver, actor: str) -> None:
-    """Show what a rollback would run, and let it be run."""
+    """Show what a rollback would run, and let the user run it."""
     entries = await driver.rollback_entries()
     screen.app.push_screen(RollbackDialog(driver, entries, actor))

@@ -651,7 +651,7 @@ class RunScreen(RoleScreen):
         await self.threads.open(thread_id)
 
     def command(self, work: Work, group: str = "command") -> None:
-        """Send a command to the driver; errors are shown and not raised."""
+        """Send a command to the driver; show errors instead of raising them."""
         start_work(self, work, group=group)
 
     async def follow(self, command: Command[None], driver: Driver) -> None:

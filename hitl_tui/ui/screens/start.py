@@ -1,4 +1,4 @@
-"""Starting a thread: the graphs that are known here, to choose one of."""
+"""Starting a thread: choose one of the known graphs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTION: Final = 40
 
 
 class StartScreen(OverlayScreen):
-    """Comes back with the graph to start a thread of, or None; letters look for its name."""
+    """Returns the graph to start a thread of, or None; letters filter by name."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "start.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,7 +56,7 @@ class StartScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Look which there are."""
+        """Find the graphs."""
         view = self.query_one("#places", LineView)
         view.can_focus = False
         view.heeds_keys = True
@@ -96,7 +96,7 @@ class StartScreen(OverlayScreen):
         return lines
 
     def on_resize(self, event: events.Resize) -> None:
-        """Names are cut for the width."""
+        """Cut the names for the width."""
         self.call_after_refresh(lambda: self._show(self.query_one(Input).value))
 
     @on(LineView.RowChosen)
@@ -113,7 +113,7 @@ class StartScreen(OverlayScreen):
 
     @decides
     def action_go(self) -> None:
-        """Start one of these."""
+        """Start a thread of the selected graph."""
         at = self.query_one("#places", LineView).cursor_row
         if at is not None and at < len(self._shown):
             self.dismiss(self._shown[at])

@@ -1,4 +1,4 @@
-"""Watches: their pane above the channels, and the dialog that adds an expression or takes it away."""
+"""Watches: their pane above the channels, and the dialog that adds or removes an expression."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hitl_tui.view.watches import WatchedValue, watch_columns, watch_line
 
 
 class WatchesPane(LineView):
-    """Expressions, their values at the shown step, and how they went over the run; there while some are."""
+    """Expressions, their values at the shown step, and their history over the run; hidden without any."""
 
     def __init__(self) -> None:
         super().__init__("watches", "Watches")
@@ -36,7 +36,7 @@ class WatchesPane(LineView):
     def show_watches(
         self, watches: Sequence[WatchedValue], samples: Sequence[Sequence[Sample]], step: int
     ) -> None:
-        """Show them at a step; samples as far as they are there."""
+        """Show them at a step, with samples as far as they are available."""
         self._watches, self._samples = watches, samples
         self._fill_rows()
         self.set_titles(f"Watches at step {step}")
@@ -51,13 +51,13 @@ class WatchesPane(LineView):
             self.show(lines)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fill the rows anew: what is shown before the first layout has no room for its strips yet."""
+        """Fill the rows again: before the first layout there is no room for the strips yet."""
         super().on_resize(event)
         self._fill_rows()
 
 
 class WatchScreen(OverlayScreen):
-    """Comes back with an expression: one that is watched already is to go."""
+    """Returns an expression; one that is already watched is to be removed."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -84,10 +84,10 @@ class WatchScreen(OverlayScreen):
         yield KeysBar(entries)
 
     def on_mount(self) -> None:
-        """The list never has the focus."""
+        """Keep the focus off the list."""
         self.query_one("#places", LineView).can_focus = False
         self._show(self._begins)
-        # What is typed takes the place of the channel's name; the arrows keep it.
+        # The typed text replaces the channel's name; the arrows keep it.
         self.query_one("#find", Input).action_select_all()
 
     @on(Input.Changed)
@@ -113,7 +113,7 @@ class WatchScreen(OverlayScreen):
         return ""
 
     def action_select(self, by: int) -> None:
-        """Another watch, to be taken away."""
+        """Select another watch, to remove it."""
         field = self.query_one("#find", Input)
         if self._texts:
             at = self._texts.index(field.value) + by if field.value in self._texts else min(by, 0)
@@ -122,7 +122,7 @@ class WatchScreen(OverlayScreen):
 
     @decides
     def action_go(self) -> None:
-        """Watch it, or no longer; one that can't be read stays to be mended."""
+        """Add the watch or remove it; an expression that can't be parsed stays to be fixed."""
         text = self.query_one("#find", Input).value.strip()
         if text and not self._wrong(text):
             self.dismiss(text)

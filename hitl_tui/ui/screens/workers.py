@@ -1,4 +1,4 @@
-"""Who advances the threads of a team: the workers, what they run, what is queued, what nobody can run."""
+"""Runners of a team's threads: the workers, what they run, what is queued, what nobody can run."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from hitl_tui.view.jobs import job_lines, summary_words, worker_lines
 from hitl_tui.view.spans import Span, untrusted
 
 _MOST: Final = 500
-"""Jobs that are listed: those that run, then those that come next."""
+"""Number of listed jobs: first those that run, then those that come next."""
 _KEYS: Final = (("workers.open", "Open"), ("list.up list.down", "Select"), ("page.close", "Back"))
 
 
 class WorkersScreen(LiveScreen):
-    """Comes back with the thread of a job, or None."""
+    """Returns the thread of a job, or None."""
 
-    # A worker that comes, goes or is heard of no more writes no thread.
+    # A worker that comes, goes or falls silent writes no thread.
     READ_APART = 1.0
     read_every = 2.0
     CSS_PATH: ClassVar[list[str | PurePath]] = ["workers.tcss"]
@@ -56,7 +56,7 @@ class WorkersScreen(LiveScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """The screen moves the cursor."""
+        """Let the screen move the cursor."""
         workers, jobs = self._panes
         workers.can_focus = jobs.can_focus = False
         jobs.heeds_keys = True
@@ -67,7 +67,7 @@ class WorkersScreen(LiveScreen):
         return self.query_one("#workers", LineView), self.query_one("#jobs", LineView)
 
     async def read(self) -> None:
-        """Ask who works at what; what can't be asked now is asked again."""
+        """Load the workers and jobs; if that fails now, try again later."""
         try:
             work = await self.hub.at_work(_MOST)
         except HitlError as error:
@@ -99,7 +99,7 @@ class WorkersScreen(LiveScreen):
         """Move the cursor."""
         count, jobs = len(self._work.jobs) if self._work else 0, self._panes[1]
         self._at = min(max(self._at + by, 0), max(count - 1, 0))
-        jobs.cursor_row = self._at + 1 if count else None  # the first row names the columns
+        jobs.cursor_row = self._at + 1 if count else None  # the first row has the column names
         jobs.reveal(self._at + 1 if self._at else 0)
 
     @on(LineView.RowChosen, "#jobs")

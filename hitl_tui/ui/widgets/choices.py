@@ -66,9 +66,9 @@ class Choices(LineView):
         """Offer some options.
 
         Args:
-            elsewhere: the keys, by action, that the screen heeds while another widget has the focus.
             elsewhere: keys, by action, that work on the screen while another widget has the focus.
-        judged: whether the receiver of a choice judges itself what a refused key or click may still do."""
+            judged: whether the receiver of a choice judges itself what a refused key or click may still do.
+        """
         super().__init__(name)
         self._judged = judged
         self._clicked: Timer | None = None
