@@ -16,7 +16,6 @@ ROOT = Path(hitl_tui.__file__).parent
 FRONTS = ("ui", "plain", "cli")
 NOT_IN = {
     "LookAt": {"cli": "a command has nothing open"},
-    "ReloadGraph": {"cli": "a command loads its graph anew each time"},
     "PrepareGraph": {"ui": "what is done there first builds the graph"},
     "NoteExport": {"ui": "pages and files are written by a subcommand", "plain": "as on screen"},
 }

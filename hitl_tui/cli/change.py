@@ -1,4 +1,4 @@
-"""`update-state`, `fork` and `rerun`: a human's hand on a thread's state, and on its code."""
+"""`update-state`: a human's hand on a thread's state."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import dry_run_option, note_option, thread_argument
-from hitl_tui.cli.output import emit, say
+from hitl_tui.cli.options import note_option, thread_argument
+from hitl_tui.cli.output import say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, StaleWriter
 
@@ -59,42 +59,6 @@ async def update_state(
         raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
     say(*withdrawn, err=True)
     return await report(driver, as_json=opened.as_json, done=True, made_step=step)
-
-
-@click.command()
-@thread_argument
-@click.argument("new", required=False)
-@dry_run_option
-@note_option
-@on_thread(acts=True, builds=True)
-async def rerun(
-    opened: OpenThread, *, thread: str, new: str | None, dry_run: bool, note: str | None
-) -> ExitCode:
-    """Run a thread again in a fork, from where its code changed.
-
-    A step is still valid while its node, its route, its questions and the reducers of what it wrote are
-    unchanged. NEW is the fork's name, THREAD-b by default. First you see what changed, which nodes run again,
-    which of them have side effects, and what they used last time. Then the fork runs until it waits for a
-    person, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
-    """
-    from hitl_tui.cli.headless import print_repeats, run_on
-    from hitl_tui.engine.commands import Rerun
-    from hitl_tui.view.family import free_name
-    from hitl_tui.view.shapes import ForkDocument
-
-    driver = await opened.thread(thread)
-    family = await driver.family()
-    name = new or free_name(driver.thread_id, {relative.thread_id for relative in family})
-    command = Rerun(name, opened.settings.reviewer, note)
-    if dry_run or not opened.as_json:
-        await print_repeats(driver, command, as_json=opened.as_json)
-    if dry_run:
-        return ExitCode.DONE
-    fork = await opened.hub.open(await driver.execute(command))
-    if opened.as_json:
-        step = (await fork.snapshot()).fork_step
-        emit(ForkDocument(thread=name, parent=driver.thread_id, step=step))
-    return await run_on(fork, opened.settings, as_json=opened.as_json)
 
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:

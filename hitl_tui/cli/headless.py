@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import ContextField, Driver, Snapshot
-    from hitl_tui.engine.commands import Command, Fork, Rerun, Run, Step
+    from hitl_tui.engine.commands import Command, Run, Step
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.thread.approval_formats import ToolAction
@@ -195,10 +195,9 @@ def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> 
         raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
 
 
-async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, as_json: bool) -> None:
+async def print_repeats(driver: Driver, command: Run | Step, *, as_json: bool) -> None:
     """Print what a command would run again; text goes to stderr, because it is not a result."""
-    from hitl_tui.engine.commands import Rerun
-    from hitl_tui.view.repeats import fork_lines, standing_words
+    from hitl_tui.view.repeats import fork_lines
     from hitl_tui.view.shapes import RepeatsDocument
 
     preview = await driver.preview(command)
@@ -206,12 +205,7 @@ async def print_repeats(driver: Driver, command: Fork | Rerun | Run | Step, *, a
     if as_json:
         emit(RepeatsDocument(thread=driver.thread_id, repeats=repeats, moves=preview.moves or None))
     else:
-        kept = (
-            [f"{driver.thread_id}: {standing_words(repeats)}"]
-            if repeats and isinstance(command, Rerun)
-            else []
-        )
-        say(*kept, *fork_lines(preview), err=True)
+        say(*fork_lines(preview), err=True)
 
 
 def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:

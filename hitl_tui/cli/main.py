@@ -116,7 +116,6 @@ EXAMPLES = {
         "hitl-tui allow r1 --revoke a7",
     ],
     "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
-    "rerun": ["hitl-tui rerun r1 --dry-run", "hitl-tui rerun r1 r1-fixed"],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
     "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
     "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
@@ -214,10 +213,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "hand-over": Entry("hitl_tui.cli.claim", "Hand the request of a thread over to another person."),
         "allow": Entry("hitl_tui.cli.allow", "Allow calls of a tool in a thread without approval."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
-        "rerun": Entry(
-            "hitl_tui.cli.change",
-            "Run a thread again in a fork, from where its code changed.",
-        ),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
     },
     "Look": {

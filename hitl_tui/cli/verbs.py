@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say
@@ -229,6 +230,8 @@ class _Player:
             await self._show(ask)
         if self._given.dry_run:
             raise _Stopped(ExitCode.DONE)
+        if not ask.choices:
+            raise UsageError("\n".join(ask.text))
         choice = _chosen(ask, self._given.choice)
         if ask.confirm and not self._given.yes and not _agreed(ask, choice):
             say("Nothing was done.", err=True)
@@ -249,8 +252,11 @@ class _Player:
 
     async def _follow(self, command: Command[None], driver: Driver) -> None:
         from hitl_tui.cli.headless import print_run
+        from hitl_tui.engine.commands import Run
 
         self._shown, self._done, self._code = driver, False, None
+        if isinstance(command, Run):
+            command = replace(command, unattended=True)
         before = (await driver.snapshot()).notice
         self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
         if (notice := (await driver.snapshot()).notice) not in ("", before):

@@ -24,7 +24,6 @@ from hitl_tui.plain.running import (
     look,
     open_thread,
     roll_back,
-    run_again,
     run_on,
     step,
     where,
@@ -89,9 +88,6 @@ _OTHERS: Final = (
         "d", "answer", decide_and_go_on, (("", "answer the request"), ("2", "answer the second of several"))
     ),
     PlainCommand("e", "update-state", edit, (("CHANNEL", "edit a channel"),)),
-    PlainCommand(
-        "R", "rerun", _without_words(run_again), (("", "run again in a fork, from where the code changed"),)
-    ),
     PlainCommand("u", "rollback", _without_words(roll_back), (("", "undo the side effects of the nodes"),)),
     PlainCommand(
         "b",

@@ -177,7 +177,8 @@ class _Player:
         if choice is None:
             return None
         question = f"{capital(choice.label)}?{f' {sentence(capital(choice.note))}' if choice.note else ''}"
-        if (choice.final or ask.confirm) and not confirm(self.context.console, question):
+        sole = self.asks and len(ask.choices) == 1 and all(field.rare for field in ask.fields)
+        if (choice.final or ask.confirm or sole) and not confirm(self.context.console, question):
             return None
         texts = self._texts(ask)
         return None if ask.missing(texts) else Reply(choice.name, texts)
@@ -189,6 +190,8 @@ class _Player:
                 if choice.name == self.typed.choice:
                     return choice
             raise UsageError(f"{self.typed.choice} is not possible now", sentence(ask.title))
+        if not ask.choices:
+            return None
         if len(ask.choices) == 1 or self.typed.fields:
             return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
         say = self.context.console.say

@@ -11,8 +11,6 @@ from hitl_tui.engine.commands import (
     CancelAttempt,
     Pause,
     PrepareGraph,
-    ReloadGraph,
-    Rerun,
     Rollback,
     Run,
     Start,
@@ -25,10 +23,9 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
-from hitl_tui.view.family import free_name
 from hitl_tui.view.format import json_or_text, typed_input
 from hitl_tui.view.lines import content, name, short_id
-from hitl_tui.view.repeats import repeat_lines, standing_words
+from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.status import standing_line
@@ -250,30 +247,6 @@ def print_events(context: Context) -> bool:
         context.console.say(*context.node_text.lines(stamped.event))
         ended = ended or isinstance(stamped.event, RunEnded)
     return ended
-
-
-def run_again(context: Context) -> None:
-    """Say what stands under the code as it is now; run on from there in a fork, or load it here."""
-    ready_to(context, Rerun)
-    family = context.run(context.driver.family())
-    new = free_name(context.driver.thread_id, {relative.thread_id for relative in family})
-    repeats = context.run(context.driver.preview(Rerun(new))).repeats
-    if repeats is not None:
-        context.console.say(standing_words(repeats), *repeat_lines(repeats, in_fork=True))
-    if repeats is not None and confirm(context.console, f"Run it again in the fork {name(new)}?"):
-        context.run(context.driver.execute(Rerun(new, context.actor)))
-        context.open(context.run(context.hub.open(new)))
-        context.console.say(f"Forked at step {repeats.step} as {name(new)}; it is open now.")
-        _go(context, Run(armed(context)))
-    elif context.snapshot().graph_changed is not None and confirm(context.console, "Load it here?"):
-        _reload(context)
-
-
-def _reload(context: Context) -> None:
-    """Go on with the graph as it is in its file now."""
-    differences = context.run(context.driver.execute(ReloadGraph(context.actor)))
-    context.console.say("The graph was reloaded.", *content([*differences], 40))
-    say_standing(context, context.snapshot())
 
 
 def roll_back(context: Context) -> None:

@@ -47,7 +47,7 @@ async def play(
         selected: the channel that is selected.
         request: the id of the request whose card is open, "" for none.
     """
-    thread_id, step = session.shown or (session.thread_id, None)
+    thread_id, step = (verb.at_step and session.shown) or (session.thread_id, None)
     at = At(
         await session.driver_of(thread_id),
         session.hub,
@@ -98,7 +98,7 @@ class _StorePlayer:
         return None
 
     async def _ask(self, ask: Ask) -> Reply | None:
-        fields = [field for field in ask.fields if not field.rare or field.value]
+        fields = [field for field in ask.fields if not field.rare]
         answer = await self._answer(ask, fields, more=len(fields) < len(ask.fields))
         if answer is not None and answer.id == _MORE.id:
             fields = list(ask.fields)

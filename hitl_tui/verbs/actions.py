@@ -9,7 +9,6 @@ from hitl_tui.engine.commands import (
     Answer,
     Fork,
     PrepareGraph,
-    Rerun,
     Rollback,
     Run,
     UpdateState,
@@ -131,11 +130,6 @@ def _owned(now: Situation) -> str:
     return thread_open(now) or ("" if now.started_children else "not a subgraph thread")
 
 
-@when_open
-def _can_run_again(now: Situation) -> str:
-    return now.refusal(Rerun) or has_steps(now) or running_now(now)
-
-
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -173,8 +167,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            "Run", _can_break, 8, at_once=True),
     Action("run.breaks", "B", "Breakpoints", "All breakpoints: add, change, switch off, remove", "Run",
            _can_break),
-    Action("run.again", "R", "Again", "Run again in a fork, from where the saved code differs", "Run",
-           _can_run_again),
     Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
     Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
            _can_edit, 4),

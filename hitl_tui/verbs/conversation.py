@@ -94,6 +94,7 @@ class Ask:
 
     Args:
         text: sentences, sanitised by the host.
+        choices: what can be done. If there is none, a person only reads the text, and a subcommand fails.
         beside: what it is about, which the screen shows beside the dialog; plain text mode prints it.
         refused: why the last reply was not accepted.
         confirm: a subcommand shows the text and asks for a yes, or takes `--yes`.
@@ -159,7 +160,7 @@ class Do:
 class Follow:
     """A command that starts a run; the host shows the run until it ends. The reply is None.
 
-    To a `Run` the host adds the breakpoints that are set there.
+    To a `Run` the host adds the breakpoints that are set there, and whether nobody watches it.
 
     Args:
         driver: as in `Do`.

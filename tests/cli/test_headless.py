@@ -254,8 +254,8 @@ def test_a_thread_runs_again_in_a_fork_from_where_its_code_changed(app: App, tmp
     app.expect(2, "rerun", "t")
     graph.write_text(TWO.replace("* 10", "* 11"))
     forget_code(tmp_path)  # as in another process
-    looked = app.expect(0, "rerun", "t", "--dry-run").err
-    assert "t: b changed · step 1 is kept\nThe fork will run: b." in looked
+    looked = app.expect(0, "rerun", "t", "--dry-run").out
+    assert "b changed · step 1 is kept\nThe fork will run: b." in looked
     assert "step 1 is kept" in looked
     app.expect(2, "show", "t-b")
     done = app.expect(0, "rerun", "t")

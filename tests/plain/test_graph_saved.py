@@ -61,7 +61,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
 @pytest.mark.slow
 def test_a_saved_graph_is_reported_with_its_differences_and_reloaded(file: Path) -> None:
     grown = GRAPH.replace('Channel("")}', 'Channel(""), "more": Channel(7)}')
-    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "no", "yes", "v more", "c")
+    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "l", "v more", "c")
     assert said.count("Refused: Wrong usage.") == 0
     assert [line for line in said if "more" in line][:2] == [
         "  | channel 'more' is new and starts at its default",
@@ -74,7 +74,7 @@ def test_a_saved_graph_is_reported_with_its_differences_and_reloaded(file: Path)
 def test_a_thread_of_a_broken_graph_is_viewed_fixed_and_continued(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
-        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "no", "yes", "c"
+        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "l", "c"
     )
     assert code == 0
     assert any("division by zero" in line for line in said)

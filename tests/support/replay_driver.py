@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from hitl_tui.drivers.expressions import Expression
 from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample, sample
 from hitl_tui.drivers.protocol import (
@@ -37,7 +39,7 @@ from hitl_tui.engine.commands import (
     verb,
 )
 from hitl_tui.engine.graph.compensation import RollbackEntry
-from hitl_tui.engine.log.events import AppliedUpdate, Preview, RunEnded, StepCommitted
+from hitl_tui.engine.log.events import AppliedUpdate, GraphChanged, Preview, RunEnded, StepCommitted
 from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
@@ -142,8 +144,9 @@ class ReplayDriver:
         self.advance(self.left)
 
     async def snapshot(self) -> Snapshot:
-        """What the tape begins with."""
-        return self._snapshot
+        """What the tape begins with, and how the file of its graph has changed since."""
+        changed = [at.event for at in self.events(0) if isinstance(at.event, GraphChanged)]
+        return replace(self._snapshot, graph_changed=changed[-1].differences) if changed else self._snapshot
 
     async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step, newest first."""

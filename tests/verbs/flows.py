@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from hitl_tui.loading.code import forget_code
 from tests.support.commands import App
 
 COUNTING = """
@@ -38,6 +41,14 @@ agent = Agent("writer", ScriptedModel(["Hills."], pace=0))
 graph = graph.add_edge(START, "write").add_edge("write", END).compile(agents={"writer": agent})
 """
 """A graph that has an agent."""
+
+
+def changed(app: App) -> None:
+    """Run the thread `r` of `flow.py` until something stops it, then change the code of its node."""
+    stopped(app)
+    file = Path("flow.py")
+    file.write_text(file.read_text().replace("+ 1}", "+ 2}"))
+    forget_code(file.parent.absolute())
 
 
 def stopped(app: App) -> None:

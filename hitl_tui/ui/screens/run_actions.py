@@ -82,12 +82,6 @@ def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     screen.command(partial(ask_rollback, screen, session.driver, screen.actor))
 
 
-def _run_again(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.run_again import ask_rerun
-
-    screen.command(partial(ask_rerun, screen, session))
-
-
 def _agents(screen: RunScreen, session: ViewSession) -> None:
     """Show the agents and what they remember; comes back with one that is to be changed."""
     from hitl_tui.ui.screens.agents import AgentsScreen
@@ -304,7 +298,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "run.pause": lambda screen: screen.stepping.pause(),
     "run.break": _shown(_break),
     "run.breaks": _shown(_breakpoints),
-    "run.again": _shown(_run_again),
     "change.decide": lambda screen: screen.review.decide(),
     "change.edit": lambda screen: screen.editing.edit_selected(),
     "change.agent": _shown(_try_agent),

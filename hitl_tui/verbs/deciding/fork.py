@@ -90,7 +90,8 @@ async def _talk(at: At) -> Talk:
 
     reply, refused = Reply("", {"new": proposed}), None
     while True:
-        fields = [replace(field, value=reply.fields.get(field.name, "")) for field in _FIELDS]
+        typed = {field: reply.fields.get(field.name, "") for field in _FIELDS}
+        fields = [replace(field, value=text, rare=field.rare and not text) for field, text in typed.items()]
         reply = yield Ask(
             "Fork",
             (f"A new thread begins at step {step} of {thread}. No step of {thread} changes.",),
