@@ -253,6 +253,12 @@ class Superstep:
         self.calls = tuple(self._calls.values())
         self._tasks, self._started, self._calls, self._announced = {}, {}, {}, False
 
+    def catch_up(self, saved: Iterable[tuple[Saved | None, Saved]]) -> None:
+        """Record checkpoints that were not reported, each with the one before, the oldest first."""
+        self.after += saved
+        self.before = self.after[-1][1]
+        self._tasks, self._started, self._calls, self._announced = {}, {}, {}, False
+
     def begin_next(self) -> None:
         """Forget what was mirrored, in a run of several supersteps."""
         self.first_saved, self.streams = self.before, StreamKeeper()
@@ -869,7 +875,7 @@ class PregelLoop:
         session = self.session
         if not superstep.mirrored and superstep.leaf != self.leaf:
             self.leaf = self.newest = superstep.leaf
-        if error is None and self._at_once:
+        if self._at_once and (error is None or is_limit_of_server(error)):
             await self._read_missed(superstep)
         elif error is None and superstep.before is not None and superstep.is_open:
             # An older LangGraph does not report the checkpoint after which it stops.
@@ -994,8 +1000,10 @@ class PregelLoop:
         if line and line[-1].id != reported and reported:
             raise await stale(app, self._thread, line[0].id)
         line.reverse()
-        saved = line[1:] if reported else line
-        superstep.after += zip(line if reported else (None, *line), saved, strict=False)
+        if len(line) == 2 and reported and superstep.is_open:
+            superstep.close(line[1])  # an older LangGraph does not report the checkpoint after which it stops
+        elif saved := line[1:] if reported else line:
+            superstep.catch_up(zip(line if reported else (None, *line), saved, strict=False))
 
     def _note_held(self, superstep: Superstep, leaf: Saved) -> None:
         """Note that a server's graph was compiled to stop before all nodes; its drawing does not tell."""

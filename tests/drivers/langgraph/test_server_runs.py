@@ -78,7 +78,7 @@ ALL_WAYS = (
 )  # fmt: skip
 ONE_RUN = (
     *ALL_WAYS, "chain", "stop after", "remaining steps", "recursion limit", "quiet change", "untracked",
-    "two questions", "failure",
+    "failure",
 )  # fmt: skip
 
 
