@@ -1,1 +1,1 @@
-"""The command line: one file for a family of commands, loaded when one of it is called."""
+"""Command line: one file for a family of commands, loaded when one of them is called."""

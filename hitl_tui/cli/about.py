@@ -1,4 +1,4 @@
-"""`themes`, `keys`, `config`, `schema`, `new`, `completion`: what one can choose, and what is chosen."""
+"""`themes`, `keys`, `config`, `schema`, `new`, `completion`: the available settings and the current ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def themes(as_json: bool) -> int:
 
 
 def _problem(known: Themes, name: str) -> str:
-    """Why there is no theme of that name."""
+    """Return why there is no theme of that name."""
     try:
         known.load(name)
     except HitlError as error:
@@ -120,7 +120,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     values = {name: getattr(settings, name) for name in settings.origins}
     values["theme"] = values["theme"] or DEFAULT_THEME
     if urls := settings.notify.get("urls"):
-        # They hold passwords.
+        # These hold passwords.
         values["notify"] = {**settings.notify, "urls": [f"{len(urls)} not shown"]}
     rows = [Setting(name, values[name], origin) for name, origin in settings.origins.items()]
     if as_json:
@@ -138,7 +138,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
 
 
 def _shown(value: object) -> str:
-    """A setting for people; keys have lines of their own."""
+    """Return a setting for people; keys have lines of their own."""
     if isinstance(value, Mapping):
         return f"{len(value)} of your own" if value else "-"
     if isinstance(value, bool):

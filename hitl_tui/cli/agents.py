@@ -63,10 +63,10 @@ async def agents(
 
 
 async def _print_agents(driver: Driver, only: str | None, *, why: str, as_json: bool) -> None:
-    """Print a line for each agent, or all there is to know of one.
+    """Print a line for each agent, or everything about one.
 
     Args:
-        why: why the agents can't be shown, "" where they can.
+        why: why the agents can't be shown, "" if they can.
     """
     from hitl_tui.view.agents import whole_agent
 

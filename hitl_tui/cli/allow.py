@@ -1,4 +1,4 @@
-"""`allow`: calls of a tool that need no approval in a thread; lists them, and takes them back."""
+"""`allow`: calls of a tool that need no approval in a thread; lists and revokes them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def allow(
 
 
 def _print_allowances(opened: OpenThread, thread_id: str) -> ExitCode:
-    """List what is allowed."""
+    """Print which calls are allowed, with their ids."""
     from hitl_tui.cli.reports import AllowancesDocument
     from hitl_tui.engine.thread.allowances import allowances_for
     from hitl_tui.view.allowances import allowance_words

@@ -1,4 +1,4 @@
-"""`artifacts`: what nodes gave besides their updates, listed, read and saved."""
+"""`artifacts`: results of nodes besides their updates, listed, read and saved."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _lines(rows: tuple[ArtifactRow, ...]) -> list[str]:
 
 
 def _kept(opened: OpenStored, thread: str, step: int | None) -> list[tuple[int, KeptArtifact]]:
-    """The artifacts with their steps, oldest first."""
+    """Return the artifacts with their steps, oldest first."""
     store = opened.store
     if step is not None:
         point = store.checkpoint(thread, step)
@@ -115,9 +115,9 @@ def _content(artifact: KeptArtifact) -> bytes:
 
 
 def _save(artifact: KeptArtifact, path: Path, *, force: bool) -> Path:
-    """Write an artifact to a file, or into a folder under its name; gives the file."""
+    """Write an artifact to a file, or into a folder under its name; return the file."""
     if os.path.isdir(path):
-        # A name is checked when it is given, but a store may have been changed from outside.
+        # Names are checked when nodes give them, but a store may have been changed from outside.
         if artifact.name in ("", ".", "..") or any(sign in artifact.name for sign in "/\\\0"):
             raise UsageError(f"{artifact.name!r} is not a file name", "give the whole path: --save PATH")
         path /= artifact.name

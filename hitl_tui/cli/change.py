@@ -62,7 +62,7 @@ async def update_state(
 
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:
-    """A refusal that shows what has changed since the step that was expected."""
+    """Return a refusal that shows what has changed since the expected step."""
     from hitl_tui.view.diff_lines import changed_since
 
     error = StaleWriter(

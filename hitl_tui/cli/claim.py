@@ -1,4 +1,4 @@
-"""`claim`, `unclaim`, `hand-over`: whose it is to decide what waits."""
+"""`claim`, `unclaim`, `hand-over`: who decides a waiting request."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def hand_over(
 
 
 async def _waiting(opened: OpenThread, thread: str, request_id: str | None) -> tuple[Driver, Request]:
-    """The thread, and the request that is meant."""
+    """Return the thread and the named request."""
     from hitl_tui.view.answers import pick_request
     from hitl_tui.view.status import standing_line
 
@@ -121,7 +121,7 @@ async def _print_claim(opened: OpenThread, driver: Driver, asked: Request) -> Ex
 
 
 def _minutes(span: str) -> float:
-    """Minutes of "90s", "15m", "2h"; raises `UsageError`."""
+    """Return the minutes of "90s", "15m", "2h"; raise `UsageError`."""
     from hitl_tui.engine.log.units import span_of
 
     try:

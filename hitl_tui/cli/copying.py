@@ -1,4 +1,4 @@
-"""`copy`: a value, what changed in it, a review card or the command that answers, to take along."""
+"""`copy`: a value, its changes, a review card or the command that answers, to the clipboard or stdout."""
 
 from __future__ import annotations
 

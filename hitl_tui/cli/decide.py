@@ -152,7 +152,7 @@ async def _decide(
     *,
     done: Callable[[], None] = lambda: None,
 ) -> ExitCode:
-    """Answer the request of a thread, and run on if that was wanted.
+    """Answer the request of a thread, and run the thread if that was wanted.
 
     A refusal because the thread has moved shows what has changed since.
 
@@ -196,7 +196,7 @@ async def _answer(
 
     pending, head = snapshot.progress.pending, snapshot.progress.head
     if request_id is not None and all(waiting.id != request_id for waiting in pending):
-        # The engine tells an answered request from an unknown one, and writes the refusal down.
+        # The engine distinguishes an answered request from an unknown one, and records the refusal.
         step = head if order.at_step is None else order.at_step
         await driver.execute(Answer(request_id, None, step, actor, order.note))
     stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
@@ -214,7 +214,7 @@ async def _answer(
     if order.take_over:
         await driver.execute(Claim(request.id, actor, take_over=order.take_over, note=order.note))
     step = request.step if order.at_step is None else order.at_step
-    # This command shows nothing: only whoever names a step has looked at it.
+    # This command shows nothing: only a person who names a step has looked at it.
     looked_at = next((point for point in snapshot.checkpoints if point.step == order.at_step), None)
     seen = looked_at.state_hash if looked_at else b""
     comments = pinned(request, snapshot.values, order.comments)
@@ -302,7 +302,7 @@ async def _chosen(opened: OpenThread, threads: Sequence[str], wanted: str | None
 
 
 async def _carry_out(opened: OpenThread, plans: Sequence[Planned], *, dry_run: bool, yes: bool) -> ExitCode:
-    """List what would be decided, ask once, decide, and tell what became of each."""
+    """List what would be decided, ask once, decide, and print each outcome."""
     from hitl_tui.cli.output import emit
     from hitl_tui.cli.reports import DecisionsDocument
     from hitl_tui.view import batch
@@ -345,7 +345,7 @@ def _confirmed(words: str) -> bool:
 
 
 def _plan_lines(plans: Sequence[Planned]) -> list[str]:
-    """A line for each: what would be answered, or why nothing."""
+    """Return a line for each request: its answer, or why it gets none."""
     from hitl_tui.cli.output import one_line, table
 
     if not plans:
@@ -363,7 +363,7 @@ def _plan_lines(plans: Sequence[Planned]) -> list[str]:
 
 
 def _result_lines(plans: Sequence[Planned]) -> list[str]:
-    """What became of each that was to be decided, where that is more than a decision; and the sums."""
+    """Return the outcome of each request that needs more than its decision, and the totals."""
     from hitl_tui.cli.output import one_line
     from hitl_tui.view.batch import result_words
 

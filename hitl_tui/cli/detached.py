@@ -1,4 +1,4 @@
-"""`run --detach`, `resume --detach`: a thread is left to workers."""
+"""`run --detach`, `resume --detach`: leave a thread to workers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
 
 Begins = Callable[[int], int | None]
-"""When a thread may begin, given what time it is by the store's clock; in microseconds, None for at once."""
+"""Start time of a thread, given the store's current time; in microseconds, None for at once."""
 
 
 def begins_at(at: str | None, after: str | None) -> Begins:
-    """What `--at` and `--in` say.
+    """Return the start time that `--at` and `--in` give.
 
     Raises:
-        UsageError: both are given, or one can't be read.
+        UsageError: both are given, or one can't be parsed.
     """
     from hitl_tui.engine.log.units import span_of
 
@@ -42,7 +42,7 @@ def begins_at(at: str | None, after: str | None) -> Begins:
 
 
 def _moment(text: str) -> Begins:
-    """A moment as it is written: of this place where it names no other, the next one where it is a time."""
+    """Return a written time in microseconds: local unless it names a zone; a time of day is the next one."""
     try:
         if "-" in text:
             moment = _microseconds(datetime.fromisoformat(text))
@@ -56,7 +56,7 @@ def _moment(text: str) -> Begins:
 
 
 def _next(hour: time, now: int) -> int:
-    """When it is that time of the day next in the zone of this process, which does not ask its own clock."""
+    """Return the next occurrence of a time of day in this process's zone, from the given current time."""
     moment = datetime.combine(datetime.fromtimestamp(now / 1_000_000), hour)
     following = moment + timedelta(days=_microseconds(moment) <= now)
     return _microseconds(following)
@@ -75,14 +75,14 @@ def run_detached(
     *,
     as_json: bool,
 ) -> ExitCode:
-    """Leave a thread to workers, which is begun where it is not there yet.
+    """Leave a thread to workers; create it if it does not exist yet.
 
-    A plain breakpoint that it waited at before is passed; other questions stay, and it goes
-    on after their answers.
+    A plain breakpoint that it waited at is passed; other requests stay, and it continues
+    after their answers.
 
     Raises:
-        UsageError: the store hands threads to no workers, or inputs are missing.
-        StoreUnusable: it has no queue yet, or this user may not.
+        UsageError: the store has no workers, or inputs are missing.
+        StoreUnusable: it has no queue yet, or this user may not use it.
     """
     from hitl_tui.cli.langgraph import keeps_langgraph
     from hitl_tui.cli.worker import jobs_of

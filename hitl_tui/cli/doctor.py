@@ -1,4 +1,4 @@
-"""`doctor`: whether everything is there that a session needs."""
+"""`doctor`: checks that a session has everything it needs."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
 
 
 def _leases(store: Checkpointer) -> Iterator[Finding]:
-    """Leases that nobody was given, or that can't be read; `verify` tells them of one thread."""
+    """Return leases without an owner, or unreadable ones; `verify` reports those of one thread."""
     for name, fault in store.doubtful_leases():
         forged = f"{fault.actual} has it for longer than anybody can, which holds nothing"
         what = forged if fault.expected else fault.actual
@@ -114,18 +114,18 @@ def _leases(store: Checkpointer) -> Iterator[Finding]:
 
 
 def _server(url: str) -> Iterator[Finding]:
-    """What is wrong with the server of a store."""
+    """Return what is wrong with the database server of a store."""
     try:
         from hitl_tui.stores.postgres.checks import checks
     except ImportError:
-        return  # told of the store
+        return  # reported for the store
     for check in checks(url):
         hint = f" ({check.hint})" if check.hint and not check.ok else ""
         yield Finding(check.subject, f"{check.value}{hint}", ok=check.ok)
 
 
 def _signing() -> Iterator[Finding]:
-    """Whether decisions can be signed: the key is tried."""
+    """Return whether decisions can be signed, by trying the key."""
     from hitl_tui.config import load_settings
     from hitl_tui.signing import SshSigner, fingerprint
 
@@ -139,7 +139,7 @@ def _signing() -> Iterator[Finding]:
     except SigningFailed as error:
         yield Finding("signing", f"{error.message} ({error.hint})", ok=False)
     except HitlError:
-        return  # told of the settings
+        return  # reported for the settings
     else:
         yield Finding("signing", f"{key} signs ({fingerprint(signature)})")
 

@@ -1,7 +1,7 @@
-"""From facts to the documents of `--json`, version 1, and to their JSON Schema; `shapes` says what they hold.
+"""Converts facts to the documents of `--json`, version 1, and to their JSON Schema; see `shapes`.
 
-Each document is one object on one line.  Times are ISO 8601 in UTC, durations seconds, hashes `sha256:` and
-hexadecimal digits, what is private `[private]`; a text that may be missing is null where it is empty.
+Each document is one object on one line. Times are ISO 8601 in UTC, durations seconds, hashes `sha256:` and
+hexadecimal digits, private values `[private]`; an optional text is null if it is empty.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_json(value: Any) -> str:
-    """One line of ASCII, so that no byte of it can steer a terminal."""
+    """Return one line of ASCII, so that no byte of it can control a terminal."""
     import json
 
     try:
         data = _encode(value)
-    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):  # as of an integer of many digits
+    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):  # such as an integer of many digits
         data = b"\x7f"
     if data.isascii() and b"\x7f" not in data:
         return data.decode()
-    # DEL is ASCII, and the one control character that JSON leaves as it is.
+    # DEL is ASCII, and the only control character that JSON does not escape.
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=_other).replace(
         "\x7f", "\\u007f"
     )
 
 
 def to_lines(values: Sequence[Any]) -> str:
-    """Values as `to_json` has them, each with the end of its line."""
+    """Return values as `to_json` does, each with a line end."""
     try:
         data = _encode_lines(values)
     except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):
@@ -79,7 +79,7 @@ _encode, _encode_lines = _encoder.encode, _encoder.encode_lines
 
 
 def time(at: int) -> str | None:
-    """Microseconds since the epoch as ISO 8601; None for a moment that no calendar has."""
+    """Return microseconds since the epoch as ISO 8601; None for a time that no calendar has."""
     second, rest = divmod(at, 1_000_000)
     moment = _second(second)
     return moment and f"{moment}.{rest:06}Z"
@@ -87,7 +87,7 @@ def time(at: int) -> str | None:
 
 @lru_cache(16)
 def _second(second: int) -> str | None:
-    """A second of the epoch without its zone; many events are of the same."""
+    """Return a second of the epoch without its zone; cached, as many events share one."""
     try:
         return (_EPOCH + timedelta(seconds=second)).isoformat().removesuffix("+00:00")
     except OverflowError:
@@ -95,17 +95,17 @@ def _second(second: int) -> str | None:
 
 
 def sha(digest: bytes) -> str | None:
-    """A hash as text, None for none."""
+    """Return a hash as text, None for none."""
     return f"sha256:{digest.hex()}" if digest else None
 
 
 def has_secrets(graph: GraphInfo) -> bool:
-    """Whether a graph has private channels; then a state hash would tell of them."""
+    """Whether a graph has private channels, whose values a state hash could reveal."""
     return any(channel.visibility == "private" for channel in graph.channels)
 
 
 def error_document(error: HitlError) -> ErrorDocument:
-    """What went wrong."""
+    """Return an exception as a document, with what to do."""
     return ErrorDocument(
         error=type(error).__name__,
         title=error.title,
@@ -117,10 +117,10 @@ def error_document(error: HitlError) -> ErrorDocument:
 
 
 def shown(document: Document, *, secret: bool = False) -> dict[str, Any]:
-    """A document as JSON has it.
+    """Return a document as JSON values.
 
     Args:
-        secret: the graph has private channels, so that hashes of whole states are left out.
+        secret: whether the graph has private channels, so that hashes of whole states are left out.
     """
     head = {"hitl_tui": VERSION, "kind": _tag(document)}
     if isinstance(document, EventDocument):
@@ -130,7 +130,7 @@ def shown(document: Document, *, secret: bool = False) -> dict[str, Any]:
 
 
 class _Unit(NamedTuple):
-    """How a bare value of a fact is shown: the function for it, and the type that comes of it."""
+    """How a plain value of a fact is shown: the function for it, and the resulting type."""
 
     show: Callable[[Any, bool], Any]
     shown_as: Any
@@ -154,12 +154,12 @@ _UNITS: Mapping[str, _Unit] = {
 
 
 class _Field(NamedTuple):
-    """A field of a document.
+    """Field of a document.
 
     Args:
-        get: its value in the fact.
-        type: as declared.
-        unit: what the value is, where its type doesn't say.
+        get: returns its value from the fact.
+        type: the declared type.
+        unit: the unit of the value, if its type doesn't give it.
     """
 
     name: str
@@ -169,19 +169,19 @@ class _Field(NamedTuple):
 
 
 def _parts(declared: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without `Annotated`, and what that says."""
+    """Return a type without `Annotated`, and the annotation."""
     return (
         (declared.__origin__, declared.__metadata__) if get_origin(declared) is Annotated else (declared, ())
     )
 
 
 def _members(declared: Any) -> tuple[Any, ...]:
-    """The types of a union, or the one type that it is."""
+    """Return the types of a union, or the one type that it is."""
     return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
 
 
 def _unit(declared: Any) -> _Unit | None:
-    """What a value is by its type, or by the one of a union that says it."""
+    """Return the unit of a type, or of the member of a union that has one."""
     kind, metas = _parts(declared)
     metas += tuple(meta for member in _members(kind) for meta in _parts(member)[1])
     unit = _said(metas).get("unit")
@@ -189,13 +189,13 @@ def _unit(declared: Any) -> _Unit | None:
 
 
 def _said(metas: Iterable[Any]) -> dict[str, Any]:
-    """What `units` says of a field: its unit, its name in documents, whether it is inlined."""
+    """Return what `units` declares for a field: its unit, its name in documents, whether it is inlined."""
     return {key: said for meta in metas if isinstance(meta, Meta) for key, said in (meta.extra or {}).items()}
 
 
 @cache
 def _fields(fact: type) -> tuple[_Field, ...]:
-    """What a document shows of a fact; what is inlined stands in the place of its field."""
+    """Return the fields of a fact's document; the fields of an inlined fact replace it."""
     shape = SHAPES.get(fact, fact)
     fields: list[_Field] = []
     for name, declared in _declared_in(shape).items():
@@ -211,7 +211,7 @@ def _fields(fact: type) -> tuple[_Field, ...]:
 
 
 def _declared_in(shape: type) -> dict[str, Any]:
-    """The fields of a struct with their types; `get_type_hints` would look for names inside of them, too."""
+    """Return the fields of a struct with their types; `get_type_hints` would also resolve inner names."""
     return {
         name: declared
         for base in reversed(shape.__mro__)
@@ -224,12 +224,12 @@ def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callab
 
 
 def _shown(fact: Any, secret: bool) -> dict[str, Any]:
-    """The fields of a fact, each as its type and unit say."""
+    """Return the fields of a fact, each converted by its type and unit."""
     document = {}
     kind: Any = type(fact)
     for name, get, _, unit in _fields(kind):
         value = get(fact)
-        if type(value) in _SCALARS:  # most are, and each event is a document
+        if type(value) in _SCALARS:  # most are strings or numbers, and each event is a document
             document[name] = value if unit is None or value is None else unit.show(value, secret)
         elif value is not UNSET:
             document[name] = _value(value, secret) if unit is None else unit.show(value, secret)
@@ -249,8 +249,8 @@ def _value(value: Any, secret: bool) -> Any:
 
 
 def output_schema() -> dict[str, Any]:
-    """The JSON Schema of all documents."""
-    # What is imported here defines documents.
+    """Return the JSON Schema of all documents."""
+    # These imports define documents.
     import hitl_tui.cli.reports  # noqa: F401
     from hitl_tui.verbs import verbs
 
@@ -277,9 +277,9 @@ _EVENTS = get_args(Event)
 
 
 class _Shapes:
-    """For each fact a struct of just what a document shows of it, for msgspec to describe.
+    """Builds for each fact a struct of exactly its document's fields, for msgspec to describe.
 
-    Nothing else may stand in it, and nothing of it may be missing but what can be `UNSET`.
+    It has no other fields, and only those that can be `UNSET` may be missing.
     """
 
     def __init__(self) -> None:
@@ -287,7 +287,7 @@ class _Shapes:
         self._recursive: set[type] = set()
 
     def of(self, facts: Iterable[type]) -> list[type]:
-        """The structs of documents and events, with all that stands in them."""
+        """Return the structs of documents and events, with all types that they use."""
         roots = [self._struct(fact) for fact in facts]
         for struct in self._structs.values():
             for fact in self._recursive:
@@ -308,7 +308,7 @@ class _Shapes:
         return struct
 
     def _declared(self, field: _Field) -> tuple[Any, ...]:
-        """The type of a field, and its default where it may be missing."""
+        """Return the type of a field, and its default if it may be missing."""
         kind, metas = _parts(field.type)
         kinds = _members(kind)
         shown = field.unit.shown_as if field.unit else self._type(kind)
@@ -318,7 +318,7 @@ class _Shapes:
         return (shown, UNSET) if UnsetType in kinds else (shown,)
 
     def _type(self, declared: Any) -> Any:
-        """What JSON has in place of a type."""
+        """Return the JSON type for a type."""
         if unit := _unit(declared):
             return unit.shown_as
         kind, _ = _parts(declared)
@@ -335,7 +335,7 @@ class _Shapes:
 
 
 def _name(fact: type) -> str:
-    """What the schema calls a fact."""
+    """Return the name of a fact in the schema."""
     if fact in _EVENTS:
         return f"event_{_tag(fact)}"
     if issubclass(fact, Document):
@@ -348,7 +348,7 @@ def _tag(fact: Any) -> str:
 
 
 def _head(fact: type) -> list[tuple[str, Any]]:
-    """What stands in a document before its own fields."""
+    """Return the fields before a document's own ones."""
     event = fact in _EVENTS
     if not event and not issubclass(fact, Document):
         return []

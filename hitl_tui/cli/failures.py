@@ -1,4 +1,4 @@
-"""The one place where a failure becomes words on stderr and an exit code."""
+"""The one place that turns a failure into text on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hitl_tui.errors import ExitCode, HitlError
 
 _OURS = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 INTERRUPTED = 130
-"""What shells report for a program ended by ctrl+c."""
+"""Exit code that shells report for a program ended by ctrl+c."""
 
 
 def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int:
-    """Run a command; returns its exit code and never lets a traceback out.
+    """Run a command; return its exit code and never let a traceback out.
 
     Args:
-        arguments: what was typed: with `--json` in it, arguments that can't be read are a document too.
+        arguments: the typed arguments: if they contain `--json`, even a parse error is a document.
     """
     try:
         result = command()
@@ -51,7 +51,7 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
             give_up_output()
             report(failed)
         elif error.filename is not None and error.strerror:
-            # A file that the user named, or that is where one of ours should be: no bug, whichever it is.
+            # A file that the user named, or one in the place of ours: no bug in either case.
             report(HitlError(f"{error.filename} can't be used: {error.strerror}", _details_of(error)))
         else:
             _unexpected(error)
@@ -78,7 +78,7 @@ def print_warning(  # noqa: PLR0917  (as Python calls it)
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say a warning on stderr, as `warnings.showwarning` does; a line of ours would help nobody."""
+    """Print a warning on stderr, as `warnings.showwarning` does; a line of our code would help nobody."""
     ours = filename.startswith(_OURS)
     text = f"{'hitl-tui' if ours else f'{filename}, line {lineno}'}: warning: {message}"
     if output_kept() and not ours:
@@ -88,14 +88,14 @@ def print_warning(  # noqa: PLR0917  (as Python calls it)
 
 
 def _words_of(wrong: click.ClickException) -> str:
-    """Click's own words; they quote what was typed."""
+    """Return Click's own message; it quotes the arguments."""
     words = io.StringIO()
     wrong.show(file=words)
     return words.getvalue().rstrip("\n")
 
 
 def _emit_usage(wrong: click.ClickException) -> None:
-    """What a command itself could not: it was never called."""
+    """Emit the document that the command itself could not: it was never called."""
     from hitl_tui.cli.documents import error_document
     from hitl_tui.cli.output import emit
     from hitl_tui.errors import UsageError
@@ -120,6 +120,6 @@ def _unexpected(error: Exception) -> None:
 def _say(text: str) -> None:
     from hitl_tui.view.sanitise import sanitise
 
-    # Where stderr takes nothing, the exit code is all that is left to tell it by.
+    # If stderr can't be written either, only the exit code is left.
     with suppress(OSError):
         click.echo(sanitise(text), file=own_err())

@@ -1,4 +1,4 @@
-"""`graph`: a graph as text, as data or as a picture for other tools; `graphs`: those that are known here."""
+"""`graph`: a graph as text, as data or as a picture for other tools; `graphs`: the known graphs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def graph(
 
 
 def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | None, RunMarks]:
-    """The thread's `own` graph where that is wanted, and what it has made of its graph."""
+    """Return the thread's `own` graph if wanted, and the thread's results."""
     from contextlib import closing
 
     from hitl_tui.cli.storage import open_existing

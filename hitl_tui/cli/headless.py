@@ -1,4 +1,4 @@
-"""A run without a screen: events as they come, what waits for a human, and the exit code for it."""
+"""Run without a screen: events as they happen, requests that wait for a person, and the exit code."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ENDED_WITH_PROCESS = (
     "its store is in memory and ends with this command: nothing can continue this thread later"
 )
 _TOGETHER = 0.02
-"""Seconds; what happens within them is written at once."""
+"""Seconds; events within them are written together."""
 _MOST_LINES = 12
 _MOST_FIELDS = 20
 _WHOLE = "--json has all of it"
 
 
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
-    """A request, and how to answer it from a shell where another command can."""
+    """Return a request, and how to answer it from a shell if another command can."""
     from hitl_tui.view.card import actions, answer_form, review_card
     from hitl_tui.view.lines import content, name, spans
     from hitl_tui.view.request_lines import terms
@@ -90,7 +90,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
 
 
 def _subject(snapshot: Snapshot, request: Request, store: str) -> list[str]:
-    """The channel that the decision is about; \"\" where text has already named it."""
+    """Return the channel that the decision is about; "" if text has already named it."""
     from hitl_tui.engine.log.events import PRIVATE
     from hitl_tui.view.lines import content, name
     from hitl_tui.view.value_lines import value_lines
@@ -111,7 +111,7 @@ def _subject(snapshot: Snapshot, request: Request, store: str) -> list[str]:
 
 
 def _actions(asked: Sequence[ToolAction]) -> list[str]:
-    """Every action with all its arguments: one answer may be for all of them."""
+    """Return every action with all its arguments: one answer may be for all of them."""
     from hitl_tui.view.lines import content
     from hitl_tui.view.value_lines import value_lines
 
@@ -146,11 +146,11 @@ def run_headless(
 
     Args:
         breaks: breakpoints, as `drivers.breakpoints` reads them.
-        kept: those that are kept for the graph count as well, as far as they fit it.
-        command: what is to be done with them; by default to run on and on.
+        kept: whether the breakpoints kept for the graph count as well, as far as they fit it.
+        command: what to do; by default run until something waits.
 
     Raises:
-        UsageError: a new thread of a graph that asks for inputs, and none were given.
+        UsageError: the new thread's graph asks for inputs, and none were given.
     """
     from hitl_tui.drivers.breakpoints import read_breakpoints
     from hitl_tui.engine.commands import PrepareGraph, Run
@@ -180,10 +180,10 @@ def run_headless(
 
 
 def ask_for_inputs(snapshot: Snapshot, context: Sequence[ContextField] = ()) -> None:
-    """Refuse to begin a new thread without the inputs that its graph asks for.
+    """Refuse to start a new thread without the inputs that its graph asks for.
 
     Args:
-        context: what it can be given besides; what the graph needs of that is named, too.
+        context: the given fields of its context; missing required ones are named, too.
 
     Raises:
         UsageError: the graph asks for inputs.
@@ -215,7 +215,7 @@ def _run(breakpoints: tuple[Breakpoint, ...]) -> Run:
 
 
 def _kept(snapshot: Snapshot) -> tuple[Breakpoint, ...]:
-    """The breakpoints that are kept for the graph, as far as they fit it as it is now."""
+    """Return the breakpoints that are kept for the graph, as far as they fit it now."""
     from hitl_tui.drivers.breakpoints import fits
     from hitl_tui.drivers.kept_breakpoints import kept_breakpoints
 
@@ -229,10 +229,10 @@ def _kept(snapshot: Snapshot) -> tuple[Breakpoint, ...]:
 async def run_on(
     driver: Driver, settings: Settings, *, command: Run | Step | None = None, as_json: bool
 ) -> ExitCode:
-    """Run a thread until it waits, fails or ends, and tell what happens.
+    """Run a thread until it waits, fails or ends, and print what happens.
 
     Args:
-        command: how; by default on and on.  A thread that could take another step is done with a single one.
+        command: how to run; by default until something waits. A single step is done after one step.
 
     Raises:
         ThreadBusy: another process runs it.
@@ -253,7 +253,7 @@ async def print_run(driver: Driver, command: Command[None], settings: Settings, 
     """Start a run and print its events until it has ended; a signal stops the run.
 
     Returns:
-        The exit code of a run that was broken off, else 0.
+        The exit code of an interrupted run, else 0.
     """
     snapshot = await driver.snapshot()
     printer = _EventPrinter(driver, snapshot, as_json)
@@ -283,12 +283,12 @@ async def report(
     made_step: int | None = None,
     broken: ExitCode = ExitCode.DONE,
 ) -> ExitCode:
-    """Print the state of a thread; returns the exit code for it.
+    """Print the state of a thread; return the exit code for it.
 
     Args:
-        done: the command has done its work, whatever the state of the thread.
+        done: whether the command has done its work, whatever the state of the thread.
         made_step: the step that the command made.
-        broken: the exit code of a run that was broken off.
+        broken: the exit code of an interrupted run.
     """
     from msgspec import UNSET
 
@@ -314,7 +314,7 @@ async def report(
 
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
-    """Where a thread stands, and for each request what is asked and how to answer it."""
+    """Return the state of a thread, and for each request what is asked and how to answer it."""
     from hitl_tui.view.lines import name, short_id
     from hitl_tui.view.status import standing_line
 
@@ -331,7 +331,7 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _next_commands(snapshot: Snapshot) -> list[str]:
-    """The command that continues a thread which waits for no answer; why there is none for one in memory."""
+    """Return the command that continues a thread which waits for no answer, or why there is none."""
     progress, thread, store = snapshot.progress, snapshot.thread_id, same_store(runs=True)
     resume = command_line("resume", thread, options=f"--headless{store}")
     if store_ends_with_process():

@@ -1,4 +1,4 @@
-"""`find`, `when`, `values`: what the log of a thread is asked."""
+"""`find`, `when`, `values`: questions about the log of a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed on the command line: THREAD[@STEP], an answer."""
+"""Parses command-line arguments: THREAD[@STEP], an answer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 class LoggedPlace(NamedTuple):
-    """A step of a thread that is looked at."""
+    """Step of a thread to show."""
 
     thread: RecordedThread
     step: int
 
     @property
     def name(self) -> str:
-        """The place in words, as "report@4"."""
+        """Place in words, as "report@4"."""
         return f"{self.thread.thread_id}@{self.step}"
 
 
 def logged_place(opened: OpenStored, text: str) -> LoggedPlace:
-    """Find a step of a thread, the newest one by default, to look at it; raises as `open_place`."""
+    """Find a step of a thread, the newest one by default, to show it; raise as `open_place`."""
     name, step = split_place(opened.store, text)
     thread = opened.thread(name)
     return LoggedPlace(thread, _step_of(name, step, thread.progress.head))
@@ -68,7 +68,7 @@ def _step_of(thread: str, step: int | None, head: int) -> int:
 
 
 def split_place(store: Checkpointer, text: str) -> tuple[str, int | None]:
-    """The thread and the step of a place; a thread whose own name ends so comes first."""
+    """Return the thread and the step of a place; a thread with this whole name takes precedence."""
     thread, at, step = text.rpartition("@")
     if not at or not (step.isascii() and step.isdigit()) or store.info(text) is not None:
         return text, None
@@ -79,17 +79,17 @@ _WAYS = "give VALUE, --set FIELD=VALUE, --value JSON or --value @FILE"
 
 
 class Given(NamedTuple):
-    """What was given: VALUE, the values of `--set`, and that of `--value`."""
+    """Given answer: VALUE, the values of `--set`, and that of `--value`."""
 
     word: str | None
     fields: tuple[str, ...]
     json: str | None
 
     def answer(self, request: Request, note: str | None, *, commented: bool) -> Any:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Raises:
-            UsageError: none of the ways, or several; what of it can't be read, field by field.
+            UsageError: there is no answer, or there are several; or it can't be parsed, field by field.
         """
         given = (self.word is not None or bool(self.fields)) + (self.json is not None)
         if given != 1:

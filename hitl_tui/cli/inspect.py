@@ -1,4 +1,4 @@
-"""`show`, `log`, `diff`, `blame`, `cost`: a thread's steps, what differs, who wrote what, what it used."""
+"""`show`, `log`, `diff`, `blame`, `cost`: a thread's steps, differences, authors and costs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
 
 
 class _History:
-    """The past of a recorded thread, as `first_difference` asks for it."""
+    """History of a recorded thread, as `first_difference` reads it."""
 
     def __init__(self, thread: RecordedThread) -> None:
         self._thread = thread
@@ -71,7 +71,7 @@ class _History:
 
 
 def _first_difference(left: LoggedPlace, right: LoggedPlace) -> FirstDifference | None:
-    """Where two threads part; None where they don't, or are one thread."""
+    """Return where two threads first differ; None if they don't, or are the same."""
     from asyncio import run
 
     from hitl_tui.view.first_difference import first_difference
@@ -175,7 +175,7 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
 
 
 def _say_mine(opened: OpenStored, at: LoggedPlace) -> None:
-    """At the newest step: the reader's last decision, what became of it, and how to take it back."""
+    """Print at the newest step the person's last decision, its outcome, and how to undo it."""
     if at.step == at.thread.snapshot().progress.head:
         from hitl_tui.view.followed import dated_lines
 
@@ -252,7 +252,7 @@ def _print_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
 
 
 def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[DecisionOutcome]:
-    """What the reviewer of the settings has decided, newest first, in one thread or in all."""
+    """Return the decisions of the current reviewer, newest first, in one thread or in all."""
     from hitl_tui.drivers.decided import decided_by
     from hitl_tui.view.followed import followed
 
@@ -265,7 +265,7 @@ def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[Decisi
 def _with_updates(
     reading: RecordedThread, points: Sequence[Checkpoint]
 ) -> Iterator[tuple[Checkpoint, tuple[AppliedUpdate, ...]]]:
-    """Steps that follow one another, each with its updates; those of some are held at once."""
+    """Yield consecutive steps, each with its updates; only some are in memory at once."""
     for start in range(0, len(points), _AT_ONCE):
         some = points[start : start + _AT_ONCE]
         updates = reading.updates(some[0].step, some[-1].step)
@@ -345,7 +345,7 @@ def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
 
 
 def _rows(lines: Sequence[BlameLine]) -> list[str]:
-    """Step, writer and text side by side; the text never reaches the left edge."""
+    """Return step, writer and text side by side; the text never reaches the left edge."""
     from hitl_tui.view.cells import cells
     from hitl_tui.view.lines import on_terminal
 
@@ -359,15 +359,15 @@ def _rows(lines: Sequence[BlameLine]) -> list[str]:
 
 
 def split_path(values: Mapping[str, Any], path: str) -> tuple[str, list[str]]:
-    """The channel of a path, and the way into its value; names of channels may have dots themselves.
+    """Return the channel of a path, and the path inside its value; channel names may contain dots.
 
     Raises:
-        UsageError: no channel begins so.
+        UsageError: no channel matches its beginning.
     """
     from hitl_tui.suggest import did_you_mean
 
     if path not in values:
-        path = _INDEX.sub(r".\1", path)  # as errors write a place: findings[0].score
+        path = _INDEX.sub(r".\1", path)  # as errors write a path: findings[0].score
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         channel = ".".join(parts[:length])
@@ -377,7 +377,7 @@ def split_path(values: Mapping[str, Any], path: str) -> tuple[str, list[str]]:
 
 
 def _inside(value: Any, keys: list[str]) -> tuple[bool, Any]:
-    """Whether there is something at the end of the way, and what."""
+    """Return whether there is a value at a path, and the value."""
     for key in keys:
         if isinstance(value, Mapping) and key in value:
             value = value[key]
@@ -391,7 +391,7 @@ def _inside(value: Any, keys: list[str]) -> tuple[bool, Any]:
 def _versions(
     at: LoggedPlace, channel: str, keys: list[str], limit: int
 ) -> tuple[list[tuple[Checkpoint, Any]], int]:
-    """The versions of a value up to a step, oldest first, and the oldest step that was looked at."""
+    """Return the versions of a value up to a step, oldest first, and the oldest step that was read."""
     from hitl_tui.engine.log.events import PRIVATE
 
     versions: list[tuple[Checkpoint, Any]] = []

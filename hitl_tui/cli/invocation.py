@@ -1,4 +1,4 @@
-"""What the command line of this process names, for code that runs because of it."""
+"""Values of this process's command line, for code that depends on them."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def _own_store() -> str:
 
 
 def note_store() -> Callable[[str], None]:
-    """What notes, from any thread, which store the command works on: see `same_store`."""
+    """Keep the store that the command works on for code in any thread: see `same_store`."""
     meta = click.get_current_context().meta
     return lambda url: meta.__setitem__(_OWN_STORE, url)
 
 
 def named_graph() -> str | None:
-    """The GRAPH that was named for a thread's, None where its record says which it is."""
+    """Return the GRAPH that was named for a thread, None if its record says which it is."""
     context = click.get_current_context(silent=True)
     return context.meta.get("hitl_tui.own_graph") if context else None
 
 
 def streaming() -> bool | None:
-    """Whether the command line wants models of LangGraph graphs to stream; None leaves it to the graph."""
+    """Return whether models of LangGraph graphs are to stream; None leaves it to the graph."""
     context = click.get_current_context(silent=True)
     return context.meta.get("hitl_tui.stream") if context else None
 
 
 def trusting() -> bool:
-    """Whether the command line says to trust what a thread's record names."""
+    """Whether the command line says to trust the graph that a thread's record names."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get("hitl_tui.trust"))

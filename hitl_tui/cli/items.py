@@ -1,4 +1,4 @@
-"""`items`: what a LangGraph graph keeps in its long-term store, read only."""
+"""`items`: contents of a LangGraph graph's long-term store, read only."""
 
 from __future__ import annotations
 

@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GRAPH_SCHEME: Final = "langgraph:"
-"""What stands before a GRAPH whose threads are meant, as a store: `langgraph:app.py`."""
+"""Prefix that makes a GRAPH a store of its threads: `langgraph:app.py`."""
 CHECKPOINTS_SCHEME: Final = "langgraph+sqlite:///"
-"""What stands before a file of checkpoints that is looked at without its graph."""
+"""Prefix of a file of checkpoints to open without its graph."""
 SERVER_SCHEMES: Final = ("langgraph+http://", "langgraph+https://")
-"""What the URL of a server begins with, behind which "#" and an assistant may stand."""
+"""Prefix of a LangGraph server's URL, which may be followed by "#" and an assistant."""
 _FOLDER: Final = "langgraph"
-"""Of the user's data directory, where the mirrors are."""
+"""Directory of the mirrors, in the user's data directory."""
 _MOST_WAITING: Final = 1_000
 _PROGRESS_EVERY: Final = 200
-"""Threads that are mirrored without a word."""
+"""Number of threads that are mirrored without a message."""
 
 
 class OpenedGraph:
-    """A graph of LangGraph whose mirror is open.
+    """Graph of LangGraph whose mirror is open.
 
     Attributes:
         source: the graph.
-        info: its picture, for what is typed.
-        url: what names its threads as a store; "memory:" where they end with this process.
+        info: its structure, for parsing input.
+        url: names its threads as a store; "memory:" if they end with this process.
         defaults: `context` and `configurable` that new threads begin with.
     """
 
@@ -68,12 +68,12 @@ _FILES: WeakKeyDictionary[Checkpointer, Checkpoints] = WeakKeyDictionary()
 
 
 def opened_graph(store: Checkpointer) -> OpenedGraph | None:
-    """The graph whose mirror a store is, None for any other store."""
+    """Return the graph whose mirror a store is, None for any other store."""
     return _OPENED.get(store)
 
 
 def thread_named_on_server(store: Checkpointer, name: str) -> str:
-    """The UUID for a name on a LangGraph server; the name itself in any other store."""
+    """Return the UUID for a name on a LangGraph server; in any other store the name itself."""
     opened = _OPENED.get(store)
     if opened is None or "server" not in opened.source.source or opened.source.app.runs_through:
         return name
@@ -88,7 +88,7 @@ def keeps_langgraph(store: Checkpointer) -> bool:
 
 
 def server_store(server: str, assistant: str | None) -> str:
-    """What names the threads of a server's graph as a store."""
+    """Return the URL that names the threads of a server's graph as a store."""
     return f"langgraph+{server.rstrip('/')}{'#' + assistant if assistant else ''}"
 
 
@@ -98,7 +98,7 @@ def names_langgraph(url: str) -> bool:
 
 
 def run_command(url: str) -> str:
-    """The command that starts a thread in a store of LangGraph threads; "" for any other store."""
+    """Return the command that starts a thread in a store of LangGraph threads; "" for any other store."""
     if url.startswith(SERVER_SCHEMES):
         server, _, assistant = url.removeprefix("langgraph+").partition("#")
         named = f" --assistant {shlex.quote(assistant)}" if assistant else ""
@@ -113,15 +113,15 @@ def run_command(url: str) -> str:
 
 
 Part = Literal["all", "waiting", "none"]
-"""Which threads of LangGraph are mirrored before a command looks at them."""
+"""Which threads of LangGraph are mirrored before a command reads them."""
 
 
 def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | None = None) -> Checkpointer:
-    """The mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names.
+    """Open the mirror of what `langgraph:GRAPH`, `langgraph+sqlite:///FILE` or `langgraph+URL` names.
 
     Args:
-        part: what is brought up to date.
-        thread: the only one that is, where there is one of that name.
+        part: which threads to bring up to date.
+        thread: the only thread to bring up to date, if there is one of that name.
 
     Raises:
         UsageError: it names no graph of LangGraph.
@@ -169,7 +169,7 @@ def open_langgraph_store(settings: Settings, part: Part = "all", thread: str | N
 def listed(
     store: Checkpointer, query: str, limit: int, within: str | None
 ) -> tuple[ThreadSummary, ...] | None:
-    """Threads of LangGraph whose mirror a store is, as for `Store.threads`; None for any other store."""
+    """Return the threads of LangGraph whose mirror a store is, as `Store.threads`; None for another store."""
     if (recorded := recorded_threads(store)) is not None:
         return _awaited(lambda: recorded.listing.page(query, limit, None, within))
     hub = langgraph_hub(store, None, None)
@@ -184,7 +184,7 @@ def listed(
 
 
 def still_waiting(store: Checkpointer, rows: Sequence[Waiting]) -> tuple[Waiting, ...]:
-    """What waits in a store, without LangGraph threads that were deleted in their checkpointer."""
+    """Return the waiting requests, without those of LangGraph threads that their checkpointer has deleted."""
     if (recorded := recorded_threads(store)) is not None:
         return _awaited(lambda: recorded.listing.still_there(rows, ()))
     hub = langgraph_hub(store, None, None)
@@ -199,9 +199,9 @@ def still_waiting(store: Checkpointer, rows: Sequence[Waiting]) -> tuple[Waiting
 
 
 def compared_with_checkpoints(store: Checkpointer, thread: str, verified: VerifyReport) -> VerifyReport:
-    """What verify found in a thread of LangGraph, with what its checkpoints hold otherwise.
+    """Add to a verification the differences between a thread of LangGraph and its checkpoints.
 
-    Where they can't be compared, a note says so. A thread of any other store is left as it is.
+    If they can't be compared, a note says so. A thread of any other store is returned unchanged.
     """
     from msgspec.structs import replace
 
@@ -219,7 +219,7 @@ def compared_with_checkpoints(store: Checkpointer, thread: str, verified: Verify
         return verified
     try:
         found = _awaited(compare)
-    except Exception as error:  # a checkpointer of others may raise anything
+    except Exception as error:  # somebody else's checkpointer may raise anything
         why = f"not compared with LangGraph's checkpoints: {error}"
         return replace(verified, notes=(*verified.notes, why))
     note = "compared with LangGraph's checkpoints"
@@ -229,10 +229,10 @@ def compared_with_checkpoints(store: Checkpointer, thread: str, verified: Verify
 def measured(
     store: Checkpointer, thread: str | None, watch: Watch | None
 ) -> tuple[list[ThreadSize], Space] | None:
-    """What threads of LangGraph take, as for `Hub.sizes`; None where a store is no mirror of such.
+    """Return the sizes of threads of LangGraph, as `Hub.sizes`; None if a store is no mirror of such.
 
     Args:
-        thread: the only one that is looked at.
+        thread: the only one to measure.
     """
     if not keeps_langgraph(store):
         return None
@@ -249,7 +249,7 @@ def measured(
 
 
 def _file_and_graph(url: str) -> tuple[str, str]:
-    """The file of checkpoints that a URL names, and the graph after its "#", "" for none."""
+    """Return the file of checkpoints of a URL, and the graph after its "#", "" for none."""
     whole = url.removeprefix(CHECKPOINTS_SCHEME)
     file, _, graph = whole.rpartition("#")
     return (file, graph) if file and not os.path.exists(expanded(Path(whole))) else (whole, "")
@@ -262,11 +262,11 @@ def open_graph_store(
     *,
     keep_memory: bool = False,
 ) -> Checkpointer | None:
-    """The mirror for the threads of a graph of LangGraph; None where `spec` names a graph of ours.
+    """Open the mirror for the threads of a graph of LangGraph; None if `spec` names a graph of ours.
 
     Args:
-        options: refused where it is one of LangGraph.
-        keep_memory: leave the graph an `InMemorySaver` that it was compiled with.
+        options: refused for a graph of LangGraph.
+        keep_memory: whether the graph keeps an `InMemorySaver` that it was compiled with.
 
     Raises:
         UsageError: there is nothing of that name, or another store was named for a graph of LangGraph.
@@ -320,7 +320,7 @@ def _renew_mirror(source: LangGraphSource) -> None:
     try:
         known = read_only(str(mirror))
     except HitlError:
-        return  # whoever opens it is told
+        return  # opening it reports this
     try:
         was_replaced = was_file_replaced(known, Path(file))
     finally:
@@ -341,7 +341,7 @@ def _kept_in_file(name: str, file: Path) -> str:
 
 
 def open_server_store(settings: Settings) -> Checkpointer:
-    """The mirror for the threads of a server's graph, as `--store` names it; it isn't brought up to date.
+    """Open the mirror for the threads of a server's graph, as `--store` names it, without updating it.
 
     Raises:
         UsageError: the server has no such assistant, or langgraph isn't installed.
@@ -376,9 +376,9 @@ def open_server_store(settings: Settings) -> Checkpointer:
 
 
 def waiting_in_mirrors() -> dict[str, int]:
-    """How many threads of LangGraph wait for a human, by the stores that name them, as they were seen last.
+    """Return how many threads of LangGraph wait for a person, by store, as of the last update.
 
-    Nothing of LangGraph is imported, and no checkpointer is asked.
+    It imports nothing of LangGraph, and asks no checkpointer.
     """
     from hitl_tui.config import data_folder
 
@@ -389,7 +389,7 @@ def waiting_in_mirrors() -> dict[str, int]:
         try:
             mirror = read_only(str(file))
         except HitlError:
-            continue  # of another version, or damaged: whoever opens it is told
+            continue  # of another version, or damaged: opening it reports this
         try:
             rows = [row for row in mirror.waiting(_MOST_WAITING) if row.pending]
         finally:
@@ -403,7 +403,7 @@ def waiting_in_mirrors() -> dict[str, int]:
 
 
 def recorded_threads(store: Checkpointer) -> RecordedThreads | None:
-    """The threads of the file of checkpoints whose mirror a store is, None for any other store."""
+    """Return the threads of the file of checkpoints whose mirror a store is, None for any other store."""
     if (checkpoints := _FILES.get(store)) is None:
         return None
     from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
@@ -412,7 +412,7 @@ def recorded_threads(store: Checkpointer) -> RecordedThreads | None:
 
 
 def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | None) -> Checkpointer:
-    """What is in a file of checkpoints, in a mirror of its own: its graph isn't there."""
+    """Open the mirror of a file of checkpoints, without its graph."""
     from hitl_tui.config import data_folder
     from hitl_tui.drivers.langgraph.recorded import Checkpoints
     from hitl_tui.drivers.langgraph.recorded_hub import RecordedThreads
@@ -444,7 +444,7 @@ def _mirror_of_file(path: Path, settings: Settings, part: Part, thread: str | No
 
 
 def _close_with(store: Checkpointer, end: Callable[[], None]) -> None:
-    """Close what a store was opened over with it, at the latest when nobody refers to the store any more."""
+    """Close a store's resources with it, at the latest when nobody refers to the store any more."""
     close_rest, reference = finalize(store, end), ref(store)
     before = vars(store).get("close")
 
@@ -480,7 +480,7 @@ def _print_unreadable(opened: OpenedGraph) -> None:
 
 
 def _synced(store: Checkpointer, sync: Callable[[], Coroutine[Any, Any, None]]) -> Checkpointer:
-    """The store, once its threads are up to date."""
+    """Return the store, once its threads are up to date."""
     try:
         _awaited(sync)
     except BaseException:
@@ -490,7 +490,7 @@ def _synced(store: Checkpointer, sync: Callable[[], Coroutine[Any, Any, None]]) 
 
 
 def _awaited(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What is awaited, for a caller that may be on an event loop."""
+    """Wait for a coroutine, also if the caller may be on an event loop."""
     import asyncio
 
     outcome: list[T] = []
@@ -511,7 +511,7 @@ def _awaited(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe | None) -> LangGraphHub | None:
-    """The hub of a graph of LangGraph whose mirror is open, None for any other store; see `LocalHub`."""
+    """Return the hub of a LangGraph graph whose mirror is open, None for any other store; see `LocalHub`."""
     opened = _OPENED.get(store)
     if opened is None:
         return None
@@ -532,10 +532,10 @@ def langgraph_hub(store: Checkpointer, signer: Signer | None, observe: Observe |
 
 
 def langgraph_picture(spec: str, options: Mapping[str, Any]) -> GraphInfo | None:
-    """A graph of LangGraph as data; None where `spec` names a graph of ours.
+    """Return a graph of LangGraph as data; None if `spec` names a graph of ours.
 
     Args:
-        options: refused where it is one of LangGraph.
+        options: refused for a graph of LangGraph.
     """
     from hitl_tui.config import data_folder
     from hitl_tui.loading.sources import open_langgraph_graph

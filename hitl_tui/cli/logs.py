@@ -1,4 +1,4 @@
-"""The log file: the details that a screen or a line on stderr leaves out."""
+"""Log file: the details that a screen or a line on stderr leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
 class _PrivateFile(RotatingFileHandler):
-    """Rotates, and keeps what it writes from other users: tracebacks may quote drafts."""
+    """Rotating log that other users can't read: tracebacks may quote drafts."""
 
     def _open(self) -> io.TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -22,15 +22,15 @@ class _PrivateFile(RotatingFileHandler):
 
 
 def log_path() -> Path:
-    """Where the log file is."""
+    """Return the path of the log file."""
     return user_folder("log") / "hitl-tui.log"
 
 
 def start_log(*libraries: str) -> Path | None:
-    """Send what `hitl_tui` logs to the log file; None when it can't be written.
+    """Send what `hitl_tui` logs to the log file; return None if it can't be written.
 
     Args:
-        libraries: others' loggers that write there, too, and no longer to the terminal.
+        libraries: loggers of libraries that also write there, and no longer to the terminal.
     """
     logger = logging.getLogger("hitl_tui")
     handler = next((known for known in logger.handlers if isinstance(known, _PrivateFile)), None)
@@ -53,7 +53,7 @@ def start_log(*libraries: str) -> Path | None:
 
 
 def write_crash(error: BaseException) -> str:
-    """Log an unexpected error; returns a sentence that says where."""
+    """Log an unexpected error; return a sentence that says where."""
     path = start_log()
     if path is None:
         return f"the log file {log_path()} can't be written, so there are no details"

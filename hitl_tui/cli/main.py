@@ -1,4 +1,4 @@
-"""The entry point `hitl-tui`: what the commands are, and what runs without one."""
+"""The entry point `hitl-tui`: its commands, and what runs without one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hitl_tui.verbs import VerbEntry, verbs
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and its line in `--help`.
+    """Module and attribute of a command, and its line in `--help`.
 
     `attribute` is its name in the module, the command's own with underscores by default.
     """
@@ -312,7 +312,7 @@ def main() -> NoReturn:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Refuse bytes that are no text: neither a store nor JSON could keep them."""
+    """Refuse arguments that are not valid text: neither a store nor JSON could keep them."""
     for argument in arguments:
         try:
             argument.encode()

@@ -1,4 +1,4 @@
-"""`watch`, and the same in a session: notify a person of what waits, expires or has ended, by `[notify]`."""
+"""`watch`, and the same in a session: notify a person of requests, deadlines and ends, by `[notify]`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BEFORE = "10m"
 _EVERY = 2.0
-"""Seconds between looks at the store."""
+"""Seconds between checks of the store."""
 _EVERY_ON_SCREEN = 5.0
 
 
@@ -104,11 +104,11 @@ class SessionNotices:
 
         notify = self._settings.notify
         terminal = notify.get("terminal", ("bell",))
-        if os.environ.get("TERM") == "dumb":  # it shows all of what is no bell
+        if os.environ.get("TERM") == "dumb":  # it shows everything but the bell
             terminal = [signal for signal in terminal if signal == "bell"]
         notifiers: list[Notifier] = [TerminalNotice(terminal, write)] if terminal else []
         notifiers += [_SessionLines(print_line)] if print_line is not None else []
-        # The console of Linux has no title, and shows what sets one.
+        # The console of Linux has no title, and prints the sequence that sets one.
         self._titled = bool(notify.get("title", True)) and os.environ.get("TERM") not in ("linux", "dumb")
         if self._titled:
             write(KEEP_TITLE)

@@ -1,4 +1,4 @@
-"""Opening what a command is about: its thread, the hub over it and the first input."""
+"""Opens what a command works on: its thread, the hub over it and the first input."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ R = TypeVar("R")
 
 
 def find_thread(store: Checkpointer, thread: str | None) -> str:
-    """The named thread, or without a name the one to go on with.
+    """Return the named thread, or without a name the one to continue.
 
-    That is the one that waits for a human and changed last, or else the last unfinished one.
+    That is the one that waits for a person and changed last, or else the last unfinished one.
 
     Raises:
         UnknownThread: there is no such thread.
@@ -56,7 +56,7 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
         try:
             exists = store.info(thread) is not None
         except LogCorrupt:
-            exists = True  # whoever reads it reports the damage
+            exists = True  # the command that reads it reports the damage
         if not exists:
             from hitl_tui.suggest import did_you_mean
 
@@ -80,21 +80,21 @@ def find_thread(store: Checkpointer, thread: str | None) -> str:
 
 
 def thread_to_open(store: Checkpointer, thread: str | None) -> str:
-    """As `find_thread`; a thread of LangGraph that is named is looked for by the hub, which mirrors it."""
+    """Return the thread as `find_thread`; the hub finds a named thread of LangGraph, and mirrors it."""
     from hitl_tui.cli.langgraph import keeps_langgraph
 
     return thread if thread is not None and keeps_langgraph(store) else find_thread(store, thread)
 
 
 class Target:
-    """The thread that a command runs or shows.
+    """Thread that a command runs or shows.
 
     Args:
-        thread_id: the thread; it need not exist where there is a runner.
+        thread_id: the thread; it need not exist if there is a runner.
         runner: its graph; None builds the one that the thread's record names.
         inputs: committed as a step before anything else; None commits nothing.
-        context: of the invocation that begins.
-        begins: of a graph of LangGraph: the thread need not exist.
+        context: context of the invocation that begins.
+        begins: for a graph of LangGraph: whether the thread need not exist.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class Target:
 
 
 def owner_of(store: Checkpointer, thread: str) -> str:
-    """The thread in whose run a thread runs.
+    """Return the thread in whose run a thread runs.
 
     Raises:
-        UsageError: it runs for no other.
+        UsageError: no other thread runs it.
     """
     info = store.info(thread)
     if info is None or info.owner is None:
@@ -130,7 +130,7 @@ Choose = Callable[["Checkpointer"], Target]
 
 
 def trust_in(store: Checkpointer) -> Trust:
-    """What this user agreed to run from a store, and whether the command line agrees to all of it."""
+    """Return what this user agreed to run from a store, and whether the command line agrees to all of it."""
     from hitl_tui.config import trust_file
     from hitl_tui.loading.trust import Trust
 
@@ -144,7 +144,7 @@ def open_named(
     defaults: Mapping[str, Any] | None = None,
     directory: Path | None = None,
 ) -> GraphRunner:
-    """The graph that the command line names, which is a word of trust; arguments as for `open_graph`."""
+    """Open the graph that the command line names, which thereby trusts it; arguments as for `open_graph`."""
     from hitl_tui.loading.sources import open_graph
 
     runner = open_graph(spec, store, options, defaults, directory=directory)
@@ -153,9 +153,9 @@ def open_named(
 
 
 def trust_in_script(script: Path) -> Trust:
-    """What this user agreed to run from a script of a presentation; one that came along needs no yes.
+    """Return what this user agreed to run from a presentation's script; bundled scripts need no yes.
 
-    Whoever names a script has read none of the code that the script names.
+    A person who names a script may not have read the code that the script names.
     """
     from hitl_tui.config import trust_file
     from hitl_tui.loading.graphs import scripts_folder
@@ -166,9 +166,9 @@ def trust_in_script(script: Path) -> Trust:
 
 
 def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
-    """What builds threads' graphs: from their records, or the one that the command line names.
+    """Return a function that builds threads' graphs: from their records, or the command line's one.
 
-    To be called where click's context is: what builds a graph later may run on another thread.  It raises
+    Call it while click's context exists: the graph may be built later, on another thread. It raises
     `NotTrusted` for a record's graph that the user has not agreed to.
     """
     options, graph, trust = same_store(), named_graph(), trust_in(store)
@@ -182,7 +182,7 @@ def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
 
 
 def build_now(store: Checkpointer, info: ThreadInfo) -> GraphRunner:
-    """A thread's graph for a command that opens no driver; asks on a terminal where it is not trusted."""
+    """Build a thread's graph for a command that opens no driver; ask on a terminal if it is not trusted."""
     from hitl_tui.cli.langgraph import opened_graph
     from hitl_tui.loading.trust import NotTrusted
 
@@ -211,7 +211,7 @@ def agree(error: NotTrusted) -> None:
 
 
 def may_ask() -> bool:
-    """Whether somebody sits at a terminal who can be asked, and has not asked for quiet."""
+    """Whether a person at the terminal can be asked, and has not asked for quiet."""
     context = click.get_current_context(silent=True)
     given = context.params if context else {}
     quiet = given.get("headless") or given.get("as_json")
@@ -243,7 +243,7 @@ def hub_over(
     guest: str | None = None,
     read_only: str = "",
 ) -> LocalHub:
-    """The hub over an open store, which it closes; graphs are built as `builder` does.
+    """Return the hub over an open store, which it closes; graphs are built as `builder` does.
 
     Args:
         unbuilt, asks, guest, read_only: as for `LocalHub`.
@@ -275,7 +275,7 @@ def hub_over(
 
 
 def observer_of(settings: Settings) -> Observe | None:
-    """What makes spans of the threads' events, where the settings name a collector."""
+    """Return the exporter of the threads' events as spans, if the settings name a collector."""
     if settings.telemetry is None:
         return None
     import atexit
@@ -295,7 +295,7 @@ def observer_of(settings: Settings) -> Observe | None:
 
 
 def signer_of(settings: Settings) -> Signer | None:
-    """What signs decisions, where the settings name a key."""
+    """Return the signer of decisions, if the settings name a key."""
     if settings.signing_key is None:
         return None
     from hitl_tui.signing import SshSigner
@@ -317,8 +317,8 @@ async def open_target(
     Args:
         on_screen: a long thread of LangGraph is shown before all of it is mirrored.
         unattended: as for `start`.
-        breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is told
-            before anything is committed.
+        breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is
+            reported before anything is committed.
 
     Raises:
         UsageError: a breakpoint that can't be, or an input that does not fit.
@@ -357,10 +357,10 @@ async def open_target(
 
 
 async def execute_in_turn(driver: Driver, command: Command[R], settings: Settings) -> R:
-    """Carry out a command; where a server runs the thread already as the setting `on_busy` says.
+    """Carry out a command; if a server already runs the thread, do as the setting `on_busy` says.
 
     Raises:
-        ServerBusy: it says to leave that alone.
+        ServerBusy: the setting says to leave that run alone.
     """
     from hitl_tui.engine.commands import DoubleText
 
@@ -368,7 +368,7 @@ async def execute_in_turn(driver: Driver, command: Command[R], settings: Setting
         return await driver.execute(command)
     make_room = DoubleText(cast("DoubleTexting", settings.on_busy), settings.reviewer)
     if settings.on_busy == "enqueue":
-        await driver.execute(make_room)  # first: what ends just now was to be waited for, too
+        await driver.execute(make_room)  # first: wait also for a run that ends just now
     try:
         return await driver.execute(command)
     except ServerBusy:
@@ -379,7 +379,7 @@ async def execute_in_turn(driver: Driver, command: Command[R], settings: Setting
 async def stops_at_start(driver: Driver) -> bool:
     """Whether a thread that has just taken its input waits for a person before its first node.
 
-    A graph of LangGraph may be compiled to stop there. To run it on would pass a stop that nobody has seen.
+    A graph of LangGraph may be compiled to stop there. Running it would pass a stop that nobody has seen.
     """
     progress = (await driver.snapshot()).progress
     return (progress.status, progress.reason) == ("waiting", "interrupt")
@@ -393,10 +393,10 @@ async def start(
     *,
     unattended: bool = False,
 ) -> None:
-    """Commit the input; one that does not fit is wrong usage, and nothing was done.
+    """Commit the input; one that does not fit is wrong usage, and nothing is changed.
 
     Args:
-        unattended: a run that nobody watches follows at once.
+        unattended: whether a run follows at once that nobody watches.
     """
     from hitl_tui.engine.commands import Start
 

@@ -11,7 +11,7 @@ import click
 
 
 def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator that gives a command several options as one object.
+    """Return a decorator that passes several options to a command as one object.
 
     Args:
         name: the command's parameter that takes the object.
@@ -33,7 +33,7 @@ def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[.
 
 
 def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None) -> str | None:
-    """A name that was given for a thread; an empty one, as of an unset variable, names none."""
+    """Return the given name of a thread; an empty one, as of an unset variable, names none."""
     if given is not None:
         from hitl_tui.engine.log.threads import check_thread_id
         from hitl_tui.errors import UsageError
@@ -46,7 +46,7 @@ def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None
 
 
 def complete_thread(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of threads of the store that was typed, or is set; those a shell could misread are left out."""
+    """Complete names of threads of the named or configured store, except names a shell could misread."""
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.errors import HitlError
@@ -72,10 +72,10 @@ def _keep(ctx: click.Context, param: click.Parameter, given: Any) -> None:
 
 
 def trust_option(names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The option that agrees to run a graph; `invocation.trusting` reads it.
+    """Return the option that agrees to run a graph; `invocation.trusting` reads it.
 
     Args:
-        names: what names the graph.
+        names: the argument or option that names the graph.
     """
     return click.option(
         "--trust",
@@ -87,7 +87,7 @@ def trust_option(names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 
 def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that builds a thread's graph; `invocation` reads them."""
+    """Add the options of a command that builds a thread's graph; `invocation` reads them."""
     command = trust_option("the thread's record")(command)
     return click.option(
         "--graph",
@@ -157,7 +157,7 @@ kept_breaks_option = click.option(
     help="Without a screen: also stop at the saved breakpoints of the graph.",
 )
 PACE: Final = click.FloatRange(0.25, 8)
-"""How fast a tape is played; that of the show's keys begins and ends there, too."""
+"""Tape speeds; the presentation's keys also use the slowest and the fastest."""
 record_screen_option = click.option(
     "--record-screen",
     type=click.Path(path_type=Path),

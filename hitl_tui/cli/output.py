@@ -1,4 +1,4 @@
-"""What commands write to stdout: words for people, always sanitised, or documents for programs."""
+"""Output of commands on stdout: text for people, always sanitised, or documents for programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _documents = False
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Write lines for people; whatever is in them, none can steer a terminal."""
+    """Print lines for people, sanitised so that no content can control a terminal."""
     from hitl_tui.view.glyphs import plain_chars
     from hitl_tui.view.sanitise import sanitise
 
@@ -37,7 +37,7 @@ def say(*lines: str, err: bool = False) -> None:
 
 
 def _write(out: TextIO, text: str) -> None:
-    """Write at once; where the reader has gone, as `head` goes, the command still does all that it should."""
+    """Write and flush; if the reader has gone, as `head` does, the command still does all its work."""
     try:
         out.write(text)
         out.flush()
@@ -46,9 +46,9 @@ def _write(out: TextIO, text: str) -> None:
 
 
 def keep_nodes_apart() -> None:
-    """Before code of a user's is loaded or run: from here on what that writes is shown as its own.
+    """Before user code is loaded or run: separate its output from ours.
 
-    What a node writes is told as an event of it; the rest stands on stderr behind the bar.
+    The output of a node becomes an event; the rest is printed on stderr after the bar.
     """
     from hitl_tui.view.lines import content
 
@@ -56,12 +56,12 @@ def keep_nodes_apart() -> None:
 
 
 _BAR_AFTER = 0.5
-"""Seconds until work that goes on is worth a bar."""
+"""Seconds until a running operation gets a progress bar."""
 
 
 @contextmanager
 def progress(label: str, *, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows on stderr how far work is that calls it with (done, in all); None where nobody would see it."""
+    """Yield a function to show progress on stderr as (done, in all); None if nobody would see it."""
     err = own_err()
     if as_json or not err.isatty():
         yield None
@@ -83,17 +83,17 @@ def progress(label: str, *, as_json: bool) -> Iterator[Callable[[int, int], None
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Somebody's text as a cell of a table."""
+    """Return somebody's text as a cell of a table."""
     from hitl_tui.view.sanitise import sanitise_line
 
     return sanitise_line(text, limit)
 
 
 def emit(*documents: Document, secret: bool = False) -> None:
-    """Write documents, a line of JSON each, and at once: who reads a stream wants them as they come.
+    """Write documents, a line of JSON each, and flush: the reader of a stream wants them at once.
 
     Args:
-        secret: the graph has private channels, so that hashes of whole states are left out.
+        secret: whether the graph has private channels, so that hashes of whole states are left out.
     """
     from hitl_tui.cli.documents import shown, to_lines
 
@@ -102,7 +102,7 @@ def emit(*documents: Document, secret: bool = False) -> None:
 
 @contextmanager
 def documents_alone() -> Iterator[None]:
-    """Keep everything but documents from stdout: words go to stderr."""
+    """Keep everything but documents from stdout: text goes to stderr."""
     global _documents  # noqa: PLW0603  (the process has one stdout)
     before, _documents = _documents, True
     try:
@@ -112,13 +112,13 @@ def documents_alone() -> Iterator[None]:
 
 
 def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool = False) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; cells are one line each.
+    """Return rows as lines, each column as wide as its widest cell; cells are one line each.
 
-    A pipe gets all of them whole; on a terminal that is too narrow some make room.
+    A pipe gets complete cells; on a terminal that is too narrow some are cut.
 
     Args:
-        give: the columns that are cut there, the first one first.
-        prose: the last column is words, wrapped there under itself.
+        give: the columns that can be cut, the first one first.
+        prose: whether the last column is prose, wrapped under itself.
     """
     from hitl_tui.view.cells import GAP, columns, fitted
     from hitl_tui.view.lines import columns_beside, on_terminal
@@ -139,7 +139,7 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
 
 
 def json_option(command: Callable[..., R]) -> Callable[..., R]:
-    """Adds `--json`; an error is a document then too, besides its words on stderr."""
+    """Add `--json`; an error is then a document too, besides its text on stderr."""
 
     @click.option("--json", "as_json", is_flag=True, help="Write JSON; `hitl-tui schema json` describes it.")
     @wraps(command)

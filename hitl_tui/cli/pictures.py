@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write_picture(
     thread: str, form: str, target: Path, settings: Settings, *, size: tuple[int, int], pace: float
 ) -> None:
-    """Write a thread's screen as SVG, or its run as asciicast v3; a file that is there is replaced whole.
+    """Write a thread's screen as SVG, or its run as asciicast v3; replace an existing file completely.
 
     Raises:
         UnknownThread: there is no such thread.

@@ -1,4 +1,4 @@
-"""`play`: a tape of a real run on screen, at its pace, to be left into a live fork."""
+"""`play`: a tape of a real run on screen, at its pace; a fork of it can run live."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def play(
 
 
 class Tape:
-    """A recorded thread, its copy in memory, and the store that its forks go to.
+    """Recorded thread, its copy in memory, and the store that its forks go to.
 
     Args:
-        file: of an export; None for a thread of the store.
+        file: the file of an export; None for a thread of the store.
     """
 
     def __init__(self, name: str, file: Path | None) -> None:
@@ -100,18 +100,18 @@ class Tape:
 
     @property
     def driver(self) -> PlayedThread:
-        """What plays it."""
+        """Driver that plays it."""
         assert self._driver is not None
         return self._driver
 
     def choose(self, store: Checkpointer) -> Target:
-        """Copy the thread; gives its copy's name."""
+        """Copy the thread; return the copy's name."""
         self._store = store
         thread = self.copy(store)
         return Target(thread)
 
     def copy(self, store: Checkpointer) -> str:
-        """Take the thread into a store in memory, whole, as private values are never shown; gives its name.
+        """Copy the whole thread into a store in memory, as private values are never shown; return its name.
 
         Raises:
             UnknownThread, UsageError: there is no such thread, or the file is no export of one.
@@ -131,7 +131,7 @@ class Tape:
 
     @contextmanager
     def _lines(self) -> Iterator[BinaryIO]:
-        """The lines of its file; raises `UsageError` where it can't be read."""
+        """Return the lines of its file; raise `UsageError` if it can't be read."""
         from hitl_tui.given_files import open_given
 
         assert self._file is not None
@@ -144,19 +144,19 @@ class Tape:
             ) from None
 
     def adopt(self, hub: LocalHub, tempo: Tempo) -> None:
-        """Give the hub what plays the tape."""
+        """Give the hub the driver that plays the tape."""
         from hitl_tui.drivers.played import PlayedThread
 
         async def fork(command: Fork) -> str:
             driver = await hub.open(self._live())
-            tempo.held = False  # it goes on live
+            tempo.held = False  # it continues live
             return await driver.execute(command)
 
         self._driver = PlayedThread(f"{self.name}-tape", self._copy, tempo, fork)
         hub.adopt(self._driver)
 
     def _live(self) -> str:
-        """The thread itself in the store, imported where it is not there yet."""
+        """Return the thread itself in the store, imported if it does not exist there yet."""
         from hitl_tui.stores.transfer import import_thread
 
         assert self._store is not None

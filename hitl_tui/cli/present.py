@@ -1,4 +1,4 @@
-"""`present`: a show from a script, and the notes of its speaker on another terminal."""
+"""`present`: a presentation from a script, and the speaker's notes on another terminal."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def present(
 
 
 class _Stage:
-    """A script, and what its graph is built and its threads are begun with."""
+    """Script, and what its graph is built and its threads are started with."""
 
     def __init__(self, script: Script, settings: Settings) -> None:
         self.script = script
@@ -108,7 +108,7 @@ class _Stage:
         self._options = {"model": model} if model else {}
 
     def agree(self) -> None:
-        """Ask before code that the script names runs for the first time; nothing of it is imported.
+        """Ask before code that the script names runs for the first time; import nothing of it.
 
         Raises:
             NotTrusted: nobody can be asked, or the answer is no.
@@ -131,7 +131,7 @@ class _Stage:
         return real_path(self.script.path).parent
 
     def build(self, store: Checkpointer) -> GraphRunner:
-        """The graph of the script, which `agree` let run, once all that the script says of it is right."""
+        """Build the graph of the script, which `agree` let run, once the whole script is valid."""
         from hitl_tui.loading.sources import open_graph
         from hitl_tui.view.stage import check_script
 
@@ -144,7 +144,7 @@ class _Stage:
         return runner
 
     def play(self, record_screen: Path | None) -> int:
-        """Run the presentation until the speaker leaves; returns the exit code."""
+        """Run the presentation until the speaker leaves; return the exit code."""
         from hitl_tui.agents.cassettes import cassette
         from hitl_tui.cli.screen import show
 
@@ -188,7 +188,7 @@ class _Stage:
         return ScriptShow(self.script, new_thread, file, self.settings.store)
 
     async def _new_thread(self, hub: LocalHub) -> Driver:
-        """A thread from the start, on models that know nothing of the one before."""
+        """Start a new thread, on models without memory of the previous one."""
         from hitl_tui.engine.commands import Start
 
         assert self._store is not None
@@ -202,7 +202,7 @@ class _Stage:
 
 
 def _follow(named: str | None, settings: Settings, *, plain: bool) -> int:
-    """Show the notes of a show that runs elsewhere, until it ends or whoever reads them leaves."""
+    """Show the notes of a presentation in another process, until it ends or the reader leaves."""
     from hitl_tui.config import shows_folder
     from hitl_tui.loading.stage_file import read_script
     from hitl_tui.view.show_state import ShowFile
@@ -224,14 +224,14 @@ def _follow(named: str | None, settings: Settings, *, plain: bool) -> int:
 
 
 class _ShownThread:
-    """The thread of a show, looked at in its store from another process."""
+    """Thread of a presentation, read from its store by another process."""
 
     def __init__(self) -> None:
         self._store: Checkpointer | None = None
         self._read: tuple[object, str, str] = (None, "", "")
 
     def standing(self, state: ShowState) -> str:
-        """How it stands, read again only once the store was written; "" where that can't be told."""
+        """Return its status, read again only after a write to the store; "" if it is unknown."""
         from hitl_tui.errors import HitlError
         from hitl_tui.stores import open_store
 
@@ -250,13 +250,13 @@ class _ShownThread:
         return self._read[2]
 
     def close(self) -> None:
-        """Give the store back."""
+        """Close the store."""
         if self._store is not None:
             self._store.close()
 
 
 def _running_show(named: str | None) -> ShowState:
-    """The show of a script or of a thread, or the one that was begun last.
+    """Return the presentation of a script or of a thread, or the one that was started last.
 
     Raises:
         NoShow: it does not run.
@@ -294,5 +294,5 @@ def _follow_in_lines(script: Script, file: ShowFile, state: ShowState | None) ->
 
 
 def _pause() -> None:
-    """Until it is looked again where the show is."""
+    """Wait until the next check for the presentation."""
     time.sleep(0.25)

@@ -194,7 +194,7 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
 
 
 class _How(NamedTuple):
-    """How to delete, and how to tell it."""
+    """How to delete, and how to print the outcome."""
 
     note: str | None
     dry_run: bool
@@ -203,7 +203,7 @@ class _How(NamedTuple):
 
 
 def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _How) -> ExitCode:
-    """Say what goes, ask, and delete it."""
+    """Print what would be deleted, ask, and delete it."""
     from hitl_tui.stores.deletion import delete_in_batches
     from hitl_tui.view.deletion import kept_words, leaving_lines, result_words
     from hitl_tui.view.format import count
@@ -250,7 +250,7 @@ def _delete(store: Checkpointer, plan: DeletionPlan, settings: Settings, how: _H
 
 @contextmanager
 def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """Whether ctrl+c was pressed: the batch at hand ends first; pressed again it is given up, all of it."""
+    """Yield whether ctrl+c was pressed: the current batch ends first; pressed again it is cancelled, too."""
     asked = False
 
     def hear(_number: int, _frame: object) -> None:
@@ -267,7 +267,7 @@ def _asked_to_stop() -> Iterator[Callable[[], bool]]:
 
 
 def _agreed(what: str) -> bool:
-    """Whether the person at the terminal agrees; a program must say so with --yes."""
+    """Ask the person at the terminal to agree; a program must say so with --yes."""
     if not sys.stdin.isatty():
         raise UsageError("what is deleted is gone for good", "confirm it with --yes, or look with --dry-run")
     return click.confirm(f"Delete {what} for good?", default=False, err=True)

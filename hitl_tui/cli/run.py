@@ -1,4 +1,4 @@
-"""`run`, `resume`, `demo`: a graph on screen, in lines or headless."""
+"""`run`, `resume`, `demo`: a graph on screen, in plain text mode or headless."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tape_options(command: F) -> F:
-    """The two options, for commands that run nodes."""
+    """Add the two options, for commands that run nodes."""
     command = click.option(
         "--cassette", metavar="FILE", help="Answer model calls from FILE, and fail on any that is not in it."
     )(command)
@@ -64,10 +64,10 @@ def tape_options(command: F) -> F:
 
 @contextmanager
 def tape(record: str | None, cassette: str | None, *, shown: bool) -> Iterator[None]:
-    """Let the agents of this process use the file that was named, if one was.
+    """Let the agents of this process use the named file, if there is one.
 
     Args:
-        shown: somebody watches, so that what is served comes as fast as it did when it was recorded.
+        shown: whether somebody watches, so that recorded replies arrive at their original speed.
 
     Raises:
         UsageError: both are given, or the file can't be used.
@@ -84,7 +84,7 @@ def tape(record: str | None, cassette: str | None, *, shown: bool) -> Iterator[N
 
 
 class RunOptions(NamedTuple):
-    """What the command line says about how a thread is run, where, and by whom."""
+    """Options of the command line for how, where, and by whom a thread is run."""
 
     store: str | None
     durability: str | None
@@ -104,10 +104,10 @@ class RunOptions(NamedTuple):
     priority: int | None
 
     def settings(self, **flags: str | None) -> Settings:
-        """The settings of the command.
+        """Return the settings of the command.
 
         Args:
-            flags: what else the command line says about them; None says nothing.
+            flags: other settings of the command line; None sets nothing.
 
         Raises:
             UsageError: lists every problem found.
@@ -118,7 +118,7 @@ class RunOptions(NamedTuple):
         return load_settings({**own, "reviewer": self.reviewer, "on_busy": self.on_busy, **flags})
 
     def run(self, settings: Settings, open_store: OpenStore, choose: Choose) -> int:
-        """Run the chosen thread in the way that was asked for; returns the exit code.
+        """Run the chosen thread in the requested mode; return the exit code.
 
         Raises:
             HitlError: the options don't go together, or the thread can't be opened.
@@ -297,7 +297,7 @@ def run(
 def _server(
     graph: str | None, server: str, assistant: str | None, how: RunOptions, options: Mapping[str, Any]
 ) -> str:
-    """What names a server's graph as a store; raises `UsageError` for what does not go with it."""
+    """Return the URL of a server's graph as a store; raise `UsageError` for options that don't go with it."""
     if graph is not None:
         raise UsageError(
             f"{graph} and --server don't go together", "the server has the graph: --assistant ID"
@@ -309,7 +309,7 @@ def _server(
 
 
 def _new_name(store: Checkpointer, theirs: OpenedGraph) -> str:
-    """A name for a new thread of a graph of LangGraph."""
+    """Return a name for a new thread of a graph of LangGraph."""
     from hitl_tui.drivers.langgraph.server_names import SERVER, new_server_thread
 
     if SERVER in theirs.source.source:
@@ -334,13 +334,13 @@ def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
     """
     if dry_run:
         return _would_repeat(thread, how)
-    # The hub mirrors a thread of LangGraph that is named; without a name all are looked at for the one.
+    # The hub mirrors a named thread of LangGraph; without a name all are searched for the one.
     open_store = partial(open_existing, part="all" if thread is None else "none")
     return how.run(how.settings(), open_store, lambda opened: Target(thread_to_open(opened, thread)))
 
 
 def _would_repeat(thread: str | None, how: RunOptions) -> int:
-    """Tell what going on would try again."""
+    """Print what continuing would run again."""
     from hitl_tui.cli.headless import print_repeats
     from hitl_tui.cli.thread import OpenThread, work_on
     from hitl_tui.engine.commands import Run

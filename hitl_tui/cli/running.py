@@ -166,7 +166,7 @@ async def rollback(
 
 
 def _agreed() -> bool:
-    """Whether the person at the terminal agrees; a program must say so with --yes."""
+    """Ask the person at the terminal to agree; a program must say so with --yes."""
     if not sys.stdin.isatty():
         raise UsageError("rolling back runs handlers with side effects", "confirm it with --yes")
     return click.confirm("Run them?", default=False, err=True)

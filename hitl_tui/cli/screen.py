@@ -1,4 +1,4 @@
-"""Showing a thread, on screen or in lines."""
+"""Shows a thread, on screen or in plain text mode."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def show(
     guest: bool = False,
     read_only: str = "",
 ) -> int:
-    """Show a thread until the user leaves, and say what there is to know afterwards.
+    """Show a thread until the user leaves, and print a summary afterwards.
 
-    Returns the exit code for where the thread then stands, on screen as in lines.
+    Return the exit code for the thread's state at that time, in both modes.
 
     Args:
         open_store, choose: called one after the other, off the screen's event loop.
@@ -123,7 +123,7 @@ def show(
 
 
 def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, breaks: Sequence[str]) -> int:
-    """Show a thread in plain text mode; returns the exit code."""
+    """Show a thread in plain text mode; return the exit code."""
     collect_as_usual()
     from hitl_tui.plain.loop import run_plain
 
@@ -148,7 +148,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
 
 
 def browse(store_url: str | None) -> bool:
-    """Show the threads of a store, on screen; False where there is none yet.
+    """Show the threads of a store on screen; return False if it has none yet.
 
     Raises:
         NoSuchStore: there is no store of that name.
@@ -170,7 +170,7 @@ def browse(store_url: str | None) -> bool:
 
 
 def _after_screen(result: AppResult, settings: Settings) -> int:
-    """Say what the screen left to say, and return the exit code for it."""
+    """Print what the screen left to print, and return the exit code for it."""
     if result.error is not None:
         raise result.error
     say(*_last_lines(result), err=bool(result.ended_by))
@@ -184,7 +184,7 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
 
 
 class Opened:
-    """What was to be opened, for what can be begun while somebody reads it."""
+    """What is being opened, to prepare other work while somebody reads it."""
 
     def __init__(self, prepare_hub: Callable[[LocalHub], object] = lambda hub: None) -> None:
         self.prepare_hub = prepare_hub
@@ -213,13 +213,13 @@ class Opened:
             self._notices.stop()
 
     async def prepare(self, driver: Driver) -> None:
-        """Begin to import what its models need: those of its agents, or without a graph those of its log."""
+        """Import ahead what its models need: those of its agents, or without a graph those of its log."""
         from hitl_tui.agents.models import prepare
 
         if self.target is not None and self.target.runner is not None:
             prepare([agent.model for agent in self.target.runner.graph.agents.values()])
         else:
-            # A thread that can't be read has been told; another one may be shown by now.
+            # An unreadable thread was reported; another one may be shown by now.
             with suppress(HitlError):
                 points = (await driver.snapshot()).checkpoints
                 prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
@@ -230,7 +230,7 @@ def _log_unsent(error: HitlError) -> None:
 
 
 def _waits_for() -> str:
-    """What a node waits for before its first call of a model; "" for nothing."""
+    """Return what a node waits for before its first call of a model; "" for nothing."""
     backend = sys.modules.get("hitl_tui.agents.litellm_backend")
     return "waits for litellm, which is being imported" if backend and backend.is_awaited() else ""
 
@@ -269,10 +269,10 @@ async def _open(
 
 
 def _unbuilt(store: str, thread_id: str, error: HitlError) -> str:
-    """Why a thread can only be looked at, and the command that goes on with it.
+    """Return why a thread is read-only, and the command that can continue it.
 
     Args:
-        store: as `same_store` has it.
+        store: as from `same_store`.
     """
     from hitl_tui.loading.trust import NotTrusted
 
@@ -289,7 +289,7 @@ def _unbuilt(store: str, thread_id: str, error: HitlError) -> str:
 
 
 def screen_look(settings: Settings) -> Look:
-    """The look that the settings want."""
+    """Return the look that the settings want."""
     from hitl_tui.config import user_themes
     from hitl_tui.ui.theme import Look
 
@@ -301,7 +301,7 @@ def _check_theme(settings: Settings) -> None:
     from hitl_tui.ui.theme import theme_names
 
     known = theme_names(user_themes())
-    # What is wrong in the settings is told on screen, where another theme is used meanwhile.
+    # The screen reports what is wrong in the settings, and meanwhile uses another theme.
     if settings.origins["theme"] == "flag" and settings.theme and settings.theme not in known:
         raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
 
@@ -319,7 +319,7 @@ def _last_lines(result: AppResult) -> list[str]:
 
 
 def _resume_command(thread_id: str) -> str:
-    """What to type to go on with a thread; "" where its store ends with this process."""
+    """Return the command that continues a thread; "" if its store ends with this process."""
     if store_ends_with_process():
         return ""
     return command_line("resume", thread_id, options=same_store())

@@ -124,10 +124,10 @@ def _server(  # noqa: PLR0917
     own: bool,
     read_only: bool,
 ) -> tuple[WebServer, str]:
-    """The server, and what its link has beside its address.
+    """Return the server, and what its link has after its address.
 
     Args:
-        sessions: how many in all, and how many of one person.
+        sessions: how many in total, and how many of one person.
     """
     from hitl_tui.team.web.tokens import OneToken
     from hitl_tui.team.web.web_server import Serving, WebServer, session_environment
@@ -135,7 +135,7 @@ def _server(  # noqa: PLR0917
     flags = [*([] if own else ["--guest"]), *(["--read-only"] if read_only else [])]
 
     def command(link: PageLink) -> Sequence[str]:
-        """Nothing of a link can be an option: what is behind `--` names a thread or a request."""
+        """Return a command; nothing in a link can be an option: after `--` it names a thread or a request."""
         what = ["--by-request"] if link.request else []
         named = [name for name in (link.thread, link.request) if name]
         return [sys.executable, "-P", "-m", "hitl_tui", "serve", "page", *flags, *what, "--", *named]
@@ -172,7 +172,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _public(url: str | None, host: str) -> str:
-    """The origin of an address, "" for none."""
+    """Return the origin of an address, "" for none."""
     if url is None:
         if host in ("0.0.0.0", "::"):
             raise UsageError(f"{host} can't be part of a link", "give the public address with --public-url")
@@ -224,7 +224,7 @@ def _tokens(file: Path | None, settings: Settings, *, own: bool) -> KnownTokens 
 def _token_file(path: Path) -> TokenFile:
     from hitl_tui.team.web.tokens import TokenFile
 
-    # Of a link, the file that it names is written, and the link stays.
+    # If the file is a link, its target is written, and the link stays.
     return TokenFile(Path(os.path.realpath(path)))
 
 
@@ -264,7 +264,7 @@ def page(*, name: str, by_request: bool, guest: bool, read_only: bool) -> int:
 
 
 def _thread_of(store: Checkpointer, request: str) -> str:
-    """The thread that waits with a request."""
+    """Return the thread that waits with a request."""
     from hitl_tui.view.queue import MOST
 
     for waiting in store.waiting(MOST):

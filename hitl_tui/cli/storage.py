@@ -1,4 +1,4 @@
-"""Opening the store that a command works on."""
+"""Opens the store that a command works on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def open_for_writing(settings: Settings) -> Checkpointer:
-    """The store of the settings; made, with the directory of the default one, where there is none.
+    """Open the store of the settings; create it if necessary, with the directory of the default one.
 
     Raises:
         UsageError: the URL names no store.
@@ -42,7 +42,7 @@ def open_for_writing(settings: Settings) -> Checkpointer:
 
 
 def open_existing(settings: Settings, *, part: Part = "all", thread: str | None = None) -> Checkpointer:
-    """The store of the settings, which must be there: looking at a store never makes one.
+    """Open the store of the settings, which must exist: reading a store never creates one.
 
     Args:
         part, thread: as for `open_langgraph_store`.
@@ -67,7 +67,7 @@ def open_existing(settings: Settings, *, part: Part = "all", thread: str | None 
 
 
 def open_if_made(settings: Settings, *, part: Part = "all") -> Checkpointer | None:
-    """The store of the settings; None where none was made yet, unless it was named.
+    """Open the store of the settings; return None if it does not exist yet, unless it was named.
 
     Raises: as `open_existing`.
     """
@@ -80,16 +80,16 @@ def open_if_made(settings: Settings, *, part: Part = "all") -> Checkpointer | No
 
 
 def open_or_empty(settings: Settings) -> Checkpointer:
-    """As `open_if_made`; an empty store in memory where none was made yet."""
+    """Open as `open_if_made`; return an empty store in memory if none exists yet."""
     from hitl_tui.stores import MemoryCheckpointer
 
     return open_if_made(settings) or MemoryCheckpointer()
 
 
 def open_own(settings: Settings) -> Checkpointer:
-    """The store of the settings, which must be there, and ours: what is taken out of it is gone.
+    """Open the store of the settings, which must exist and be ours: deletions from it are final.
 
-    Raises: as `open_existing`; UsageError where LangGraph keeps its threads.
+    Raises: as `open_existing`; UsageError if LangGraph keeps its threads.
     """
     if names_langgraph(settings.store):
         from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL
@@ -99,7 +99,7 @@ def open_own(settings: Settings) -> Checkpointer:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something; what can't be looked at is for the opening to tell."""
+    """Whether the path exists; if that can't be checked, opening it reports why."""
     try:
         return os.path.exists(path)
     except OSError:
@@ -114,7 +114,7 @@ def _missing_hint(settings: Settings) -> str:
 
 
 def store_path(settings: Settings) -> Path | None:
-    """The file or directory of the store, None for one in memory or on a server.
+    """Return the file or directory of the store, None for one in memory or on a server.
 
     Raises:
         UsageError: the URL names no store.

@@ -1,4 +1,4 @@
-"""`store init`: the tables of a store in PostgreSQL, and its roles."""
+"""`store init`: tables and roles of a store in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def init(*, roles: bool, store: str | None) -> None:
 
 
 def _make_queue(store: Checkpointer) -> str:
-    """Make the tables of jobs, where that can be done; says what there is."""
+    """Create the tables of jobs, if possible; say what exists."""
     from hitl_tui.cli.worker import jobs_of
 
     try:

@@ -1,4 +1,4 @@
-"""The standard streams: there from the start, and told when they take no more."""
+"""Standard streams: opened at the start, with reports of failed output."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
 class OutputFailed(HitlError):
-    """What was to be written to stdout could not be: its disk is full, say."""
+    """Writing to stdout failed, for example because its disk is full."""
 
     title = "The output can't be written"
 
 
 def open_the_closed() -> None:
-    """Put the null device where whoever started us has closed a standard stream, as in `<&-`.
+    """Open the null device for each standard stream that the parent process closed, as in `<&-`.
 
-    Otherwise the first file that is opened gets its number, and what anybody prints would go into that.
+    Otherwise the first opened file would get its number, and all printed output would go into it.
     """
     for number, (name, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is not None:
@@ -46,9 +46,9 @@ def _is_open(number: int) -> bool:
 
 
 def output_failure(error: OSError) -> OutputFailed | None:
-    """What an error says of stdout, None where it is about something else.
+    """Return the failure of stdout that an error describes, None if it is about something else.
 
-    Whatever else is written has a file name, or is a store's, which has words of its own for it.
+    Other failed writes have a file name, or are a store's, which has its own messages.
     """
     if error.filename is not None or error.errno not in _NO_ROOM:
         return None
@@ -56,7 +56,7 @@ def output_failure(error: OSError) -> OutputFailed | None:
 
 
 def give_up_output(out: TextIO | None = None) -> None:
-    """Let what is left for a stream (stdout) go nowhere: Python would complain about it when it ends."""
+    """Discard remaining output for stdout: Python would complain about it at exit."""
     with suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, (out or own_out()).fileno())

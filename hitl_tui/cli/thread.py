@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class OpenThread(NamedTuple):
-    """A store with its hub, open while one command works on it."""
+    """Store with its hub, open while one command works on it."""
 
     settings: Settings
     store: Checkpointer
@@ -33,23 +33,23 @@ class OpenThread(NamedTuple):
     as_json: bool
 
     async def thread(self, thread: str | None) -> Driver:
-        """The driver of a thread that is in the store; its graph is built from its record to run it."""
+        """Open the driver of an existing thread; its graph is built from its record to run it."""
         return await self.hub.open(find_thread(self.store, thread))
 
     async def reading(self, thread: str | None) -> Driver:
-        """The driver of a thread for commands that take no graph: none of it is ever built."""
+        """Open the driver of a thread for commands without a graph: none is ever built."""
         return await self.hub.look_at(find_thread(self.store, thread))
 
 
 class OpenStored(NamedTuple):
-    """A store that is open while one command looks at its threads."""
+    """Store that is open while one command reads its threads."""
 
     settings: Settings
     store: Checkpointer
     as_json: bool
 
     def thread(self, thread: str) -> RecordedThread:
-        """A thread as its log has it."""
+        """Return a thread from its log."""
         from hitl_tui.drivers.reading import RecordedThread
 
         return RecordedThread(self.store, find_thread(self.store, thread))
@@ -58,12 +58,12 @@ class OpenStored(NamedTuple):
 def on_thread(
     *, acts: bool = False, builds: bool = False, alone: bool = False
 ) -> Callable[[Callable[..., Awaitable[T]]], Callable[..., T]]:
-    """A decorator for commands that work on threads of a store that is there: it adds their options.
+    """Return a decorator for commands on threads of an existing store: it adds their options.
 
     Args:
-        acts: what is done is somebody's: `--reviewer`.
-        builds: it may take the thread's graph: `--graph` and `--trust`.
-        alone: it is also of use where no store was made yet: there it has an empty one.
+        acts: whether a person is recorded as acting: `--reviewer`.
+        builds: whether it takes the thread's graph: `--graph` and `--trust`.
+        alone: whether it is also useful without a store: then it gets an empty one.
     """
 
     def decorate(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
@@ -83,7 +83,7 @@ def on_thread(
 
 
 def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """As `on_thread`, for commands that look at threads by their logs: nothing of a graph is built."""
+    """Decorate as `on_thread`, for commands that read threads' logs: no graph is built."""
 
     def decorate(work: Callable[..., T]) -> Callable[..., T]:
         @wraps(work)
@@ -104,7 +104,7 @@ def on_log(*, acts: bool = False) -> Callable[[Callable[..., T]], Callable[..., 
 
 
 def _named(given: Mapping[str, Any]) -> str | None:
-    """The only thread that a command is about, None where it may be about others."""
+    """Return the only thread that a command is about, None if it may be about others."""
     name = given.get("thread") or given.get("place")
     return name.partition("@")[0] if isinstance(name, str) else None
 
@@ -116,7 +116,7 @@ def _with_options(command: Callable[..., T], *, acts: bool) -> Callable[..., T]:
 def work_on(
     settings: Settings, open_store: OpenStore, work: Callable[[OpenThread], Awaitable[T]], *, as_json: bool
 ) -> T:
-    """Open a store, do the work, close everything; says on stderr what was not committed."""
+    """Open a store, do the work, close everything; print on stderr what was not committed."""
 
     async def sit() -> T:
         from hitl_tui.cli.logs import start_log
@@ -139,12 +139,12 @@ def work_on(
 
 
 async def ask_on_terminal(question: Question) -> bool:
-    """Whether the person at the terminal trusts a graph."""
+    """Ask whether the person at the terminal trusts a graph."""
     return agreed(question)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run on a loop of its own; a signal to end is a quit, so that the thread is put down properly."""
+    """Run on a new loop; a signal to end is a quit, so that the thread is suspended properly."""
     import asyncio
     import signal
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
 _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
-"""What is cut on a narrow terminal: the question first, the name of the thread last."""
+"""Columns that are cut on a narrow terminal: the question first, the name of the thread last."""
 _WIDE_ONLY = ("ORIGIN", "LAST")
 _WIDE = 100
 _QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "NOTES")
@@ -98,7 +98,7 @@ def threads(
 
 
 def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[WaitingRequest, ...]:
-    """What these threads ask, the most urgent first."""
+    """Return the requests of these threads, the most urgent first."""
     from hitl_tui.view.queue import QueueView, fact_of
 
     wait = {summary.info.thread_id for summary in shown if summary.waiting_since is not None}
@@ -108,7 +108,7 @@ def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[Waiti
 
 
 def _print_mirrors(settings: Settings) -> None:
-    """Say where threads of LangGraph wait, which are in stores of their own; not where a store was named."""
+    """Print where threads of LangGraph wait, which are in other stores; nothing if a store was named."""
     if settings.origins["store"] == "flag":
         return
     from shlex import quote
@@ -130,7 +130,7 @@ def _no_thread(settings: Settings) -> str:
 
 
 def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> QueueView:
-    """How the queue is to be looked at; raises `UsageError` where that can't be read."""
+    """Return the filter and order of the queue; raise `UsageError` if one can't be parsed."""
     from hitl_tui.view.queue import QueueView, read_filter, read_sort
 
     if problems := read_filter(wanted or "").problems:
@@ -139,7 +139,7 @@ def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> Queue
 
 
 def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:
-    """What waits, as on its screen."""
+    """Return the waiting requests, as on the screen of the queue."""
     from hitl_tui.view.queue import due_words, fact_of, notes_words, span_words
     from hitl_tui.view.sanitise import sanitise_line
 
@@ -179,7 +179,7 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
 
 
 def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:
-    """All that waits, and the store's time."""
+    """Return all waiting requests, and the store's time."""
     from hitl_tui.cli.langgraph import still_waiting
     from hitl_tui.cli.storage import open_if_made
     from hitl_tui.view.queue import MOST, rows_of
@@ -203,7 +203,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 def _rows(
     settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool
 ) -> tuple[list[tuple[ThreadSummary, int]], int]:
-    """The threads, each with how many it is below, and the store's time."""
+    """Return the threads, each with the number of threads inside it, and the store's time."""
     from hitl_tui.cli.storage import open_if_made
     from hitl_tui.engine.log.store import all_threads
 
@@ -221,7 +221,7 @@ def _rows(
 def _nested(
     store: Checkpointer, threads: Iterable[ThreadSummary], depth: int | None
 ) -> Iterator[tuple[ThreadSummary, int]]:
-    """Threads, each with how many it is below; with a depth, what is inside each, too."""
+    """Return threads, each with the number of threads inside; with a depth, also what is inside each."""
     from hitl_tui.engine.log.store import all_threads
 
     for summary in threads:

@@ -1,4 +1,4 @@
-"""`export`, `import`, `verify`, `anchor`: a thread's log out of a store, into another, and checked."""
+"""`export`, `import`, `verify`, `anchor`: a thread's log taken out of a store, into another, and checked."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
 def _write_page(
     store: Checkpointer, thread: str, form: str, target: Path | None, limit: int, *, as_json: bool
 ) -> None:
-    """Write what people read of a thread; of a damaged one what can be read, and the damage."""
+    """Write a readable page about a thread; of a damaged one the readable part, and the damage."""
     from hitl_tui.cli.langgraph import compared_with_checkpoints
     from hitl_tui.drivers.damaged import DamagedThread
     from hitl_tui.drivers.reading import RecordedThread
@@ -330,7 +330,7 @@ def _write_page(
 
 
 def _deliver(thread: str, target: Path | None, pieces: Iterable[bytes], *, as_json: bool) -> None:
-    """Write what is no log to its file or to stdout, and say so."""
+    """Write a page or picture to its file or to stdout, and say so."""
     if target is None:
         _write_all(sys.stdout.buffer, pieces)
         return
@@ -338,7 +338,7 @@ def _deliver(thread: str, target: Path | None, pieces: Iterable[bytes], *, as_js
 
 
 def _print_export(thread: str, target: Path, size: int, *, as_json: bool) -> None:
-    """Say what was written."""
+    """Print what was exported."""
     if as_json:
         from hitl_tui.cli.reports import PageDocument
 
@@ -348,14 +348,14 @@ def _print_export(thread: str, target: Path, size: int, *, as_json: bool) -> Non
 
 
 def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
-    """Refuse a place where an export can't go, or would take something else's; None is stdout."""
+    """Refuse a place where an export can't go, or would overwrite something else; None is stdout."""
     if file is None:
         if as_json:
             raise UsageError("--json reports on an export to a file", "name a FILE")
         if sys.stdout.isatty():
             raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
     elif os.path.lexists(file) and not os.path.isfile(file):
-        # It would be taken away and a file put in its place, be it a pipe, a device or a link to nothing.
+        # A file would replace it, even if it is a pipe, a device or a link to nothing.
         raise UsageError(f"{file} exists and is not a file", "give another name")
     elif os.path.exists(file) and not force:
         raise UsageError(f"there is a file {file} already", "give another name, or --force")
@@ -364,7 +364,7 @@ def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
 
 
 def _with_inside(store: Checkpointer, thread: str) -> list[str]:
-    """A thread and those that its subgraphs ran in, as far as the store has them."""
+    """Return a thread and those of its subgraphs, as far as the store has them."""
     from hitl_tui.engine.nodes.children import descendants
 
     cursor = store.cursor(thread)
@@ -377,7 +377,7 @@ def _inside_it(threads: Sequence[str]) -> str:
 
 
 def _write_all(stream: BinaryIO, lines: Iterable[bytes], count: Callable[[bytes], int] = lambda _: 1) -> int:
-    """Write them; gives how many there were, or what `count` says of each, added up."""
+    """Write the lines; return their number, or the sum of `count` over them."""
     total = 0
     for line in lines:
         stream.write(line)
@@ -387,7 +387,7 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes], count: Callable[[bytes]
 
 
 def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) -> None:
-    """Write down who takes private values out; a thread without any needs no note."""
+    """Record who exports private values; a thread without any needs no note."""
     from hitl_tui.engine.commands import NoteExport, execute
     from hitl_tui.engine.thread.session import Session
     from hitl_tui.stores.transfer import private_names
@@ -400,7 +400,7 @@ def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) 
 
 
 def _write_file(file: Path, lines: Iterable[bytes], count: Callable[[bytes], int] = lambda _: 1) -> int:
-    """Write beside the file first, so that nobody finds a half of it; for the owner's eyes alone."""
+    """Write to a temporary file first, so that nobody finds a partial file; only the owner can read it."""
     new = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
         try:
@@ -480,7 +480,7 @@ def _verify(
 
 
 def _compared(store: Checkpointer, thread: str, watch: Watch | None) -> tuple[Mismatch, ...] | None:
-    """What of a thread of LangGraph is not as its checkpointer has it; None for threads of ours."""
+    """Compare a thread of LangGraph with its checkpointer; None for threads of ours."""
     from hitl_tui.cli.langgraph import langgraph_hub
 
     hub = langgraph_hub(store, None, None)

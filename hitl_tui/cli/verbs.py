@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """What the command line says about a verb."""
+    """Arguments of the command line for a verb."""
 
     fields: Mapping[str, str]
     choice: str = ""
@@ -164,7 +164,7 @@ def _given(verb: Verb, words: Mapping[str, Any]) -> Given:
 
 
 class _Player:
-    """Answers a conversation with what was typed; nobody is there to be asked, except for a yes."""
+    """Answers a conversation from the command line; nobody can be asked, except for a yes."""
 
     def __init__(self, opened: OpenThread, at: At, given: Given) -> None:
         self._opened, self._at, self._given = opened, at, given
@@ -185,7 +185,7 @@ class _Player:
                 error = refused
 
     async def report(self) -> ExitCode:
-        """Say how the thread is now, unless the conversation has said what came of it."""
+        """Print the state of the thread, unless the conversation has reported its outcome."""
         from hitl_tui.cli.headless import report
 
         if self._code is not None or self._shown is None:
@@ -283,7 +283,7 @@ def _chosen(ask: Ask, name: str) -> Choice:
 
 
 def _agreed(ask: Ask, choice: Choice) -> bool:
-    """Whether the person at the terminal agrees; a program must say so with --yes."""
+    """Ask the person at the terminal to agree; a program must say so with --yes."""
     if not sys.stdin.isatty():
         raise UsageError(f"{choice.label}: this must be confirmed", "confirm it with --yes")
     return click.confirm(f"{capital(choice.label)}?", default=False, err=True)

@@ -1,4 +1,4 @@
-"""`worker`, `workers`: threads that are advanced by whoever is free, and who that is."""
+"""`worker`, `workers`: run the threads of a team, and list who runs them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def jobs_of(store: Checkpointer) -> PostgresJobs:
-    """The jobs of a store.
+    """Return the jobs of a store.
 
     Raises:
-        UsageError: it hands threads to no workers.
+        UsageError: the store has no workers.
     """
     jobs = store.jobs()
     if jobs is None:

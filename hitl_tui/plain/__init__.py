@@ -1,1 +1,1 @@
-"""Line mode: the same threads and guards in plain lines, for screen readers, dumb terminals and pipes."""
+"""Plain text mode: the same threads and guards in lines, for screen readers, dumb terminals and pipes."""

@@ -1,4 +1,4 @@
-"""A thread's agents in lines: what they are and remember, other settings for them, forgetting."""
+"""Agents of a thread in plain text mode: what they are and remember, other settings, forgetting."""
 
 from __future__ import annotations
 

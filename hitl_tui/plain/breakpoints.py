@@ -1,4 +1,4 @@
-"""Breakpoints in lines: set, listed, switched off and on, taken away."""
+"""Breakpoints in plain text mode: set, listed, switched off and on, removed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _WIDE = 600
 
 
 def change_breakpoints(context: Context, typed: str) -> None:
-    """Set a breakpoint, as `--break` takes it; NODE takes those before it away again; a number takes away the
-    one with that number, `off 2` and `on 2` switch it; without a word they are listed.
+    """Set a breakpoint as `--break` takes it; NODE removes those before it; a number removes the one with
+    that number, `off 2` and `on 2` switch it; without a word they are listed.
 
     Raises:
-        UsageError: it can't be read, or there is none with that number.
+        UsageError: the text can't be parsed, or there is none with that number.
     """
     graph = context.snapshot().graph
     word, _, rest = typed.strip().partition(" ")

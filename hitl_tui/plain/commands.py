@@ -41,7 +41,7 @@ class PlainCommand(NamedTuple):
 
     Args:
         letter: its alias, "" for none.
-        run: carries it out, with what was typed after it.
+        run: a function that does it, called with the text typed after it.
         help: lines for `help`: what may follow the word, and what it does then.
     """
 
@@ -51,7 +51,7 @@ class PlainCommand(NamedTuple):
     help: tuple[tuple[str, str], ...]
 
     def help_lines(self) -> list[str]:
-        """Return a line for each way to use it, as `help` prints them."""
+        """Return a line for each form of the command, as `help` prints them."""
         names = f"{self.letter}, {self.word}" if self.letter else self.word
         words = [names, *[self.letter or self.word] * (len(self.help) - 1)]
         return [
@@ -263,7 +263,7 @@ def plain_commands() -> tuple[PlainCommand, ...]:
 
 
 def find_command(word: str) -> Run | None:
-    """Return what carries out a command, None if there is none with that word or letter."""
+    """Return the function for a command, None if there is none with that word or letter."""
     if word in ("h", "help", "?"):
         return _help
     named = (row for row in plain_commands() if word and word in (row.word, row.letter))

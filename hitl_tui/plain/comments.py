@@ -1,4 +1,4 @@
-"""Comments on passages of what is decided about, in lines: pinned, listed, taken back."""
+"""Comments on passages of a request's subject, in plain text mode: added, listed, undone."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _HINT: Final = 'C 3 COMMENT, or C "passage" COMMENT; C lists the passages'
 
 
 def comment(context: Context, typed: str) -> None:
-    """Say something about a passage: its number or its words in quotes, then what.
+    """Comment on a passage: its number or its words in quotes, then the comment.
 
-    "back" takes the last comment back; alone it lists the passages, and what was said about them.
+    "back" undoes the last comment; alone it lists the passages, and the comments on them.
 
     Raises:
-        UsageError: nothing waits that is about a text, there is no such passage, or nothing is said about it.
+        UsageError: no request is about a text, there is no such passage, or the comment is empty.
     """
     snapshot = context.snapshot()
     request = which_request(context, waiting_requests(snapshot), "")
@@ -49,7 +49,7 @@ def comment(context: Context, typed: str) -> None:
 
 
 def print_comments(context: Context, request: Request) -> None:
-    """Say what was said about passages so far, and where it goes."""
+    """Print the comments on passages so far, and where they are sent."""
     comments = context.comments_on(request)
     if comments:
         goes = sentence(destination(request))

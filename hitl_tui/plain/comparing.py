@@ -1,4 +1,4 @@
-"""Forks in lines: the family of a thread, and what differs between the shown step and another one."""
+"""Forks in plain text mode: the family of a thread, and the differences between two steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hitl_tui.view.lines import short_id
 
 
 def list_family(context: Context) -> None:
-    """Say all forks and what they were forked from, each below its parent."""
+    """Print all forks and what they were forked from, each below its parent."""
     for member in family_tree(context.run(context.driver.family())):
         relative = member.relative
         words = f", forked from {short_id(relative.parent)}, {fork_label(member)}" if relative.parent else ""
@@ -21,10 +21,10 @@ def list_family(context: Context) -> None:
 
 
 def compare(context: Context, typed: str) -> None:
-    """Say what differs between a step and the newest one, and of two threads where they part.
+    """Print the differences between a step and the newest one, and where two threads first differ.
 
-    The step is another thread's end, with @STEP any step of it or of this one; without a word the end of what
-    a fork was forked from, or else the step before.
+    The step is another thread's newest one, with @STEP any step of it or of this thread; without a word it is
+    the newest step of a fork's parent, or else the previous step.
 
     Raises:
         UsageError: there is no such step.
@@ -41,7 +41,7 @@ def compare(context: Context, typed: str) -> None:
 
 
 def _place(context: Context, snapshot: Snapshot, typed: str) -> tuple[Driver, int]:
-    """The thread and the step that are asked for."""
+    """Return the requested thread and step."""
     driver, head = context.driver, snapshot.progress.head
     thread, at, number = typed.rpartition("@")
     if not at or not number.isdecimal():

@@ -14,9 +14,9 @@ from hitl_tui.view.lines import BAR, content, on_terminal
 from hitl_tui.view.sanitise import sanitise
 
 _INDENT = "  "
-"""Before the second row of a line, so that nobody's words begin one as ours do."""
+"""Prefix of the second row of a line, so that content can't look like one of our lines."""
 END_OF_TEXT = "."
-"""A line that holds this alone ends a text of several lines."""
+"""A line with only this ends a text of several lines."""
 
 
 class Left(Exception):
@@ -24,17 +24,17 @@ class Left(Exception):
 
 
 class PromptEnded(Exception):
-    """A prompt ended before a line was typed, because something else happened that the person must see."""
+    """A prompt ended before a line was typed, because of something that the person must see."""
 
 
 class Console(Protocol):
-    """What a session in lines reads from and writes to."""
+    """Input and output of a session in plain text mode."""
 
     def say(self, *lines: str) -> None:
         """Write lines."""
 
     def ask(self, prompt: str) -> str:
-        """Read one line; raises `Left` where there is none any more."""
+        """Read one line; raise `Left` if the input has ended."""
 
 
 class Terminal:
@@ -46,14 +46,14 @@ class Terminal:
                 import readline  # noqa: F401 - gives `input` its line editing
 
     def say(self, *lines: str) -> None:
-        """Write lines, each sanitised, and at once; a terminal gets rows that it need not wrap."""
+        """Write lines, each sanitised, and flush; a terminal gets rows that it need not wrap."""
         for line in lines:
             print(*map(self._shown, _rows(line)), sep="\n", file=own_out())
         own_out().flush()
 
     def ask(self, prompt: str) -> str:
-        """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
-        flush_output()  # otherwise it would stand behind the prompt
+        """Read one line after a prompt; ctrl+c empties it, and the end of the input raises `Left`."""
+        flush_output()  # otherwise it would follow the prompt
         try:
             typed = own_input(f"{self._shown(prompt)} ").strip()
         except EOFError:
@@ -70,12 +70,12 @@ class Terminal:
             self.say("That line is not text; nothing was done.")
             return ""
         if not sys.stdin.isatty():
-            self._end_line()  # nobody's enter key has ended the prompt's
+            self._end_line()  # nobody pressed enter to end the prompt's line
         return typed
 
     @staticmethod
     def _drop_typed() -> None:
-        """Drop what is typed already, so that it becomes no part of the next line."""
+        """Discard typed input, so that it becomes no part of the next line."""
         with suppress(ImportError, OSError):
             import termios
 
@@ -93,7 +93,7 @@ class Terminal:
 
 
 def _rows(line: str) -> list[str]:
-    """A line in rows of the terminal; content has its bar before each."""
+    """Return a line as rows of the terminal; content has its bar before each row."""
     if line.startswith(BAR):
         return [BAR + row for row in on_terminal(line.removeprefix(BAR), len(BAR))]
     first, *more = on_terminal(line, len(_INDENT))
@@ -101,7 +101,7 @@ def _rows(line: str) -> list[str]:
 
 
 def ask_text(console: Console, prompt: str) -> str:
-    """Read several lines, up to one that holds a dot alone."""
+    """Read several lines, up to one with only a dot."""
     console.say(f"{prompt} End it with a line that has only a dot.")
     lines: list[str] = []
     while (line := console.ask("text:")) != END_OF_TEXT:
@@ -115,7 +115,7 @@ def confirm(console: Console, question: str) -> bool:
 
 
 def refusal(error: HitlError) -> list[str]:
-    """An error in lines: the title is ours, what it quotes may be anybody's."""
+    """Return an error as a line: the title is ours, but it may quote anybody's text."""
     lines = [f"Refused: {error.title}.", *content([error.message], 20)]
     if error.details:
         lines += content(error.details.splitlines(), 40)
@@ -123,10 +123,10 @@ def refusal(error: HitlError) -> list[str]:
 
 
 def json_of(typed: str) -> Any:
-    """The value of typed JSON.
+    """Return the value of typed JSON.
 
     Raises:
-        UsageError: it is none; says where.
+        UsageError: it is invalid; the message says where.
     """
     try:
         return read_json(typed)

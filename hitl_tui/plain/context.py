@@ -1,4 +1,4 @@
-"""What the parts of a session in lines share: the open driver, its view, and who sits there."""
+"""What the parts of a session in plain text mode share: the open driver, its view, and the person."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Places:
-    """What was found in the history, and which of it was shown last.
+    """Places found in the history, and which of them was shown last.
 
-    Each line comes with the thread inside that it is in, "" for this one, and its step.
+    Each line comes with the inner thread that it is in, "" for this one, and its step.
     """
 
     lines: tuple[tuple[str, int, Line], ...] = ()
@@ -47,24 +47,24 @@ def is_timeout(event: Event) -> bool:
 
 @dataclass
 class Context:
-    """A thread in line mode.
+    """Session of a thread in plain text mode.
 
     Args:
-        run: waits for a coroutine.  Between two of them the person has all the time in the world: the
-            driver's own thread goes on meanwhile.
+        run: waits for a coroutine. The person may take any time between two of them: the driver's own
+            thread continues meanwhile.
         breakpoints: those of the graph, as they are kept for it.
         claim_minutes: how long a claim lasts.
-        seen: the number of the last event that was told.
-        places: what was looked for last.
+        seen: the number of the last printed event.
+        places: the results of the last search.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
-        node_text: what nodes write, as far as it was told.
-        listed: what waits, as it was listed last.
-        graphs: what can be started, as it was listed last.
-        news: what has happened elsewhere in the store and was not told yet.
-        unprinted: what happened to the thread from outside and was not told yet.
-        comments: what was said about passages of what waits, by its thread and the id of its request.
+        node_text: what nodes write, as far as it was printed.
+        listed: the last list of requests.
+        graphs: the last list of known graphs.
+        news: events elsewhere in the store that were not printed yet.
+        unprinted: events of the thread from outside that were not printed yet.
+        comments: comments on passages of a request's subject, by its thread and the id of the request.
         deadline_passed: whether a deadline has answered and the run has not continued yet.
-        within: the step whose inside was listed last, None for what goes on or the newest that has one.
+        within: the step whose inside was listed last, None for a running node or the newest such step.
     """
 
     run: Callable[[Coroutine[Any, Any, Any]], Any]
@@ -87,21 +87,21 @@ class Context:
     deadline_passed: bool = False
 
     def comments_on(self, request: Request) -> tuple[Comment, ...]:
-        """What was said about passages of what a request is about, in the order of the text."""
+        """Return the comments on a request's subject, in the order of the text."""
         return in_order(self.comments.get(self._asked(request), ()))
 
     def add_comment(self, request: Request, comment: Comment) -> None:
-        """Keep what is said about a passage; it goes with the answer."""
+        """Keep a comment on a passage; it is sent with the answer."""
         asked = self._asked(request)
         self.comments[asked] = (*self.comments.get(asked, ()), comment)
 
     def drop_comment(self, request: Request) -> None:
-        """Take the newest comment back."""
+        """Undo the newest comment."""
         asked = self._asked(request)
         self.comments[asked] = self.comments[asked][:-1]
 
     def forget_comments(self, request: Request) -> None:
-        """They went with an answer."""
+        """Forget the comments, which were sent with an answer."""
         self.comments.pop(self._asked(request), None)
 
     def _asked(self, request: Request) -> tuple[str, str]:
@@ -126,14 +126,14 @@ class Context:
         return snapshot
 
     def note(self, event: Event) -> None:
-        """Remember whether the newest of deadlines and runs is a deadline that answered."""
+        """Remember whether a deadline answered after the newest run."""
         if isinstance(event, RunStarted):
             self.deadline_passed = False
         elif is_timeout(event):
             self.deadline_passed = True
 
     def in_turn(self, command: Command[Any]) -> bool:
-        """Carry out a command; where a server runs the thread already ask what becomes of that first.
+        """Carry out a command; if a server already runs the thread, first ask what to do about that run.
 
         Returns:
             Whether it was carried out.
@@ -155,7 +155,7 @@ class Context:
         return True
 
     def prepare(self) -> Snapshot:
-        """Let the thread's graph be built, and say what there then is to know of it."""
+        """Let the thread's graph be built, and print what is known about it then."""
         before = self.snapshot().notice
         self.run(self.driver.execute(PrepareGraph()))
         snapshot = self.snapshot()
@@ -169,7 +169,7 @@ class Context:
         return kept_breakpoints(snapshot.graph.name, snapshot.source)
 
     def bring_breakpoints(self, more: Sequence[Breakpoint] = ()) -> None:
-        """Take what is kept for the graph, with more that are not kept."""
+        """Load the breakpoints that are kept for the graph, and add others that are not kept."""
         kept = self._kept
         self.breakpoints = kept.load()
         for point in more:
@@ -188,7 +188,7 @@ class Context:
             self.console.say("Note:", *content([kept.problem]))
 
     def open(self, driver: Driver) -> None:
-        """Turn to another thread."""
+        """Switch to another thread."""
         self.driver = driver
         self.bring_breakpoints()
         self.seen = 0

@@ -1,4 +1,4 @@
-"""Taking something of the open thread along, in lines: onto the clipboard of the terminal and the machine."""
+"""Copying something of the open thread in plain text mode, to the clipboard of terminal and machine."""
 
 from __future__ import annotations
 

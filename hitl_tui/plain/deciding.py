@@ -1,4 +1,4 @@
-"""Deciding in lines: the question, the whole text it is about, the allowed answers, a reason, a yes."""
+"""Decisions in plain text mode: the request, its whole subject, the allowed answers, a reason, a yes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _WORDS = 100
 
 
 def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
-    """The thread as it is, its graph built; what it can't take is refused before anybody types for it.
+    """Return the thread's state, with its graph built; refuse before anybody types for it in vain.
 
     Raises:
-        UsageError: it can only be looked at.
+        UsageError: the thread is read-only.
         HitlError: its graph can't be built.
-        ThreadBusy: another process runs it; a fork can be made all the same.
+        ThreadBusy: another process runs it; it can still be forked.
     """
     snapshot = context.snapshot()
     if refused := context.driver.refusal(command):
@@ -62,10 +62,10 @@ def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
 
 
 def give_back(context: Context, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:
-    """Say why something was refused, what has changed since the step it was about, and what was typed for it.
+    """Print why something was refused, what has changed since the step it was about, and the typed text.
 
     Args:
-        typed: what to call each text, and the text; what was left empty is not told.
+        typed: each text with its name; empty ones are left out.
     """
     if isinstance(error, AnswerRefused | StaleWriter):
         now = context.run(context.driver.snapshot()).progress.head
@@ -77,7 +77,7 @@ def give_back(context: Context, error: HitlError, step: int, *typed: tuple[str, 
 
 
 LEAVE = END_OF_TEXT
-"""What is typed to leave a request waiting."""
+"""Input that leaves a request waiting."""
 _NOTHING = "-"
 
 
@@ -86,10 +86,10 @@ class LeftWaiting(Exception):
 
 
 def ask_form(console: Console, form: Form) -> Any:
-    """Ask for each field, again where what was typed doesn't fit; returns the answer.
+    """Ask for each field, again if the input doesn't fit; return the answer.
 
     Raises:
-        LeftWaiting: a dot alone was typed.
+        LeftWaiting: only a dot was typed.
     """
     console.say(f"{len(form.fields)} fields; empty keeps the value in brackets, {LEAVE} decides later.")
     texts: dict[Path, str] = {}
@@ -104,7 +104,7 @@ def ask_form(console: Console, form: Form) -> Any:
 
 
 def ask_value(console: Console, schema: Mapping[str, Any] | None) -> Any:
-    """Ask for any value, again where it is no JSON or does not fit; a text is typed as it is.
+    """Ask for any value, again if it is no JSON or does not fit; a text is typed as it is.
 
     Raises:
         LeftWaiting: nothing was typed.
@@ -124,7 +124,7 @@ def ask_value(console: Console, schema: Mapping[str, Any] | None) -> Any:
 
 
 def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> Any:
-    """Ask for another version of a value, show what changed, and have it confirmed.
+    """Ask for another version of a value, show what changed, and ask for confirmation.
 
     Raises:
         LeftWaiting: the change was not confirmed.
@@ -186,7 +186,7 @@ def _typed(console: Console, field: Field, text: str) -> str:
 
 
 def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
-    """The fields to ask again: those with a problem, or all where it is about the answer as a whole."""
+    """Return the fields to ask again: those with a problem, or all if it concerns the whole answer."""
     console.say(
         *content([f"{'.'.join(path) or 'the answer'} {what}" for path, what in reading.problems.items()])
     )
@@ -194,7 +194,7 @@ def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
 
 
 def waiting_request(snapshot: Snapshot) -> Request | None:
-    """The request that waits first for a decision."""
+    """Return the first request that waits for a decision."""
     return next(iter(waiting_requests(snapshot)), None)
 
 
@@ -206,7 +206,7 @@ def waiting_requests(snapshot: Snapshot) -> list[Request]:
 
 
 def card_of(context: Context, snapshot: Snapshot, request: Request) -> ReviewCard:
-    """The card of a request, with what changed since the last version of what it is about."""
+    """Return the card of a request, with what changed since the last version of its subject."""
     view = open_view(snapshot)
     version, previous = None, None
     if request.subject:
@@ -216,10 +216,10 @@ def card_of(context: Context, snapshot: Snapshot, request: Request) -> ReviewCar
 
 
 def decide(context: Context, typed: str = "") -> bool:
-    """Ask for a decision on a request that waits, and send it; whether it was accepted.
+    """Ask for a decision on a waiting request, and send it; return whether it was accepted.
 
     Args:
-        typed: which one, by its place among those that wait; asked for where there are several.
+        typed: its place among the waiting requests; asked for if there are several.
     """
     snapshot = context.snapshot()
     request = which_request(context, waiting_requests(snapshot), typed)
@@ -259,7 +259,7 @@ def decide(context: Context, typed: str = "") -> bool:
 
 @contextmanager
 def _looking(context: Context, request: Request) -> Iterator[None]:
-    """Others see that somebody looks at it."""
+    """Show others that a person has the request open."""
     driver, me = context.driver, context.actor
     context.run(driver.execute(LookAt(request.id, me)))
     try:
@@ -287,7 +287,7 @@ def which_request(context: Context, pending: list[Request], typed: str) -> Reque
 
 
 def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, str | None]:
-    """The answer and the words that go with it; raises `LeftWaiting`."""
+    """Ask for the answer and its comment; raise `LeftWaiting`."""
     words, label, form = "", "your answer", answer_form(request)
     if request.shape:
         answer = _decide_actions(context, request)
@@ -309,7 +309,7 @@ def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, 
 
 
 def _decide_actions(context: Context, request: Request) -> list[Any]:
-    """A decision for each action of a request in turn."""
+    """Ask for a decision on each action of a request in turn."""
     asked = actions(request)
     decided: list[Any] = []
     for place, action in enumerate(asked, 1):
@@ -321,7 +321,7 @@ def _decide_actions(context: Context, request: Request) -> list[Any]:
 
 
 def _decide_action(context: Context, request: Request, action: ToolAction) -> Any:
-    """A decision for one action; edited arguments that are not taken after all lead back to its answers."""
+    """Ask for the decision on one action; rejecting edited arguments leads back to the choices."""
     while True:
         choice = _choose(context, choices_of([action]))
         if choice.id != EDIT:
@@ -343,7 +343,7 @@ def _decide_action(context: Context, request: Request, action: ToolAction) -> An
 
 
 def _choose(context: Context, choices: Sequence[Choice]) -> Choice:
-    """One of the answers, asked for again where what was typed is none; raises `LeftWaiting`."""
+    """Ask for one of the choices, until the input is one; raise `LeftWaiting`."""
     while typed := context.console.ask("Your answer, by number or name; empty to decide later:"):
         try:
             return _choice(choices, typed)
@@ -361,7 +361,7 @@ def _choice(choices: Sequence[Choice], typed: str) -> Choice:
 
 
 def _words(context: Context, choice: Choice, *, commented: bool = False) -> str | None:
-    """The words with an answer; None where it needs some and there are none, which is said."""
+    """Ask for the comment of an answer; return None if a required one is missing, and say so."""
     if choice.text != "required":
         return context.console.ask("Why (logged); empty for none:")
     words = context.console.ask(

@@ -1,4 +1,4 @@
-"""Editing and forking in lines: typed, checked, previewed, confirmed; a refused text is shown again."""
+"""Editing and forking in plain text mode: typed, checked, previewed, confirmed; a refused text is shown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def edit(context: Context, typed: str) -> None:
 
 
 def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str | None:
-    """The node that an edit is made as, asked for where the driver tells where each leads."""
+    """Return the node that an edit is made as; ask for it if the driver knows where each leads."""
     preview = context.run(context.driver.preview(UpdateState(changes, head)))
     if not preview.as_nodes:
         return None
@@ -62,7 +62,7 @@ def _chosen_node(context: Context, changes: Mapping[str, Any], head: int) -> str
 
 
 def _agreed(context: Context, command: UpdateState) -> bool:
-    """Show what the edit would do; raises `UsageError` for one that can't be made."""
+    """Show the effects of the edit; raise `UsageError` if it can't be made."""
     preview = context.run(context.driver.preview(command))
     if preview.problems:
         raise UsageError("\n".join(preview.problems.values()))

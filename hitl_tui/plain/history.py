@@ -1,4 +1,4 @@
-"""A thread's log in lines: its steps, where a text stands, when a condition held, watches, a check."""
+"""Log of a thread in plain text mode: its steps, searches, conditions, watches, a check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def list_steps(context: Context, typed: str) -> None:
     """List the last steps; "mine" and "mine all" list your decisions, "route 3" shows the route after step 3.
 
     Raises:
-        UsageError: something else is asked for.
+        UsageError: the words name none of these.
     """
     if typed in ("mine", "mine all"):
         _list_mine(context, everywhere=typed == "mine all")
@@ -90,8 +90,8 @@ def _list_mine(context: Context, *, everywhere: bool) -> None:
 
 
 def find(context: Context, typed: str) -> None:
-    """Look for a text in all steps, or behind "?" for the steps at which a condition began to hold, and show
-    the first place; without a word the next one.
+    """Search all steps for a text, or with "?" for the steps at which a condition became true, and show the
+    first place; without a word the next one.
 
     Raises:
         UsageError: nothing was searched for yet.
@@ -106,7 +106,7 @@ def find(context: Context, typed: str) -> None:
 
 
 def walk(context: Context, by: int) -> None:
-    """Show the next place of what was looked for, or the one before.
+    """Show the next or the previous place of the search.
 
     Raises:
         UsageError: nothing was searched for yet, or it was not found.
@@ -142,7 +142,7 @@ def _moments(context: Context, expression: str) -> Places:
 
 
 def _show(context: Context, places: Places) -> None:
-    """A place, and the step that it stands in."""
+    """Show a place, and its step."""
     thread, step, line = places.lines[places.at]
     context.console.say(f"{places.at + 1} of {len(places.lines)}, step {step}:", *spans([line]))
     if thread:
@@ -155,12 +155,12 @@ def _show(context: Context, places: Places) -> None:
 
 
 def watches(context: Context, typed: str) -> None:
-    """Tell what is watched as it is now and was over the run; with an expression watch that, or no longer.
+    """Print the values of the watches, now and over the run; with an expression add or remove that watch.
 
-    "step 3" tells it as of that step.
+    "step 3" prints them as of that step.
 
     Raises:
-        ExpressionInvalid: it can't be read.
+        ExpressionInvalid: it can't be parsed.
         UsageError: there is no such step.
     """
     snapshot = context.snapshot()
@@ -184,7 +184,7 @@ def watches(context: Context, typed: str) -> None:
 
 
 def _step_of(context: Context, snapshot: Snapshot, at: int | None) -> StepView:
-    """A step with its values, None for the newest one."""
+    """Return a step with its values, None for the newest one."""
     view = open_view(snapshot)
     if at is None:
         return head_step(view)

@@ -1,4 +1,4 @@
-"""Going inside in lines: the branches of a step and the threads of subgraphs, listed, opened, left again."""
+"""Nested runs in plain text mode: the branches of a step and the threads of subgraphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS: Final = 400
 
 
 def look_within(context: Context, typed: str) -> None:
-    """`i`, `i NUMBER`, `i step NUMBER`, `i back`.
+    """Handle `i`, `i NUMBER`, `i step NUMBER`, `i back`.
 
     Raises:
         UsageError: there is nothing inside, or nothing of that number.
@@ -52,7 +52,7 @@ def look_within(context: Context, typed: str) -> None:
 
 
 def _list(context: Context, view: RunView, place: InsidePlace) -> None:
-    """The branches by their numbers."""
+    """Print the branches with their numbers."""
     branches, updates, items = _branches(context, view, place)
     rows = branch_rows(branches, updates, items, 0, ASCII)
     context.console.say(f"Inside {name(place.node)}, step {place.step}:")
@@ -63,7 +63,7 @@ def _list(context: Context, view: RunView, place: InsidePlace) -> None:
 
 
 def _place(context: Context, view: RunView) -> InsidePlace:
-    """What goes on, or the newest step with an inside, or the step that was named."""
+    """Return the running node, or the newest step with an inside, or the named step."""
     if context.within is None:
         place = place_inside(view)
         if place is None:
@@ -81,7 +81,7 @@ def _place(context: Context, view: RunView) -> InsidePlace:
 def _branches(
     context: Context, view: RunView, place: InsidePlace
 ) -> tuple[list[BranchView], tuple[AppliedUpdate, ...], list[object]]:
-    """The branches of a place, the updates of its step and what a map goes over."""
+    """Return the branches of a place, the updates of its step and the items of a map."""
     node = view.graph.node(place.node)
     over = node.over if node else ""
     if place.point is None:
@@ -92,7 +92,7 @@ def _branches(
 
 
 def _row(row: BranchRow) -> str:
-    """A branch in a sentence."""
+    """Return a branch as a sentence."""
     took = f", {row.took}" if row.took else ""
     tries = f", after {row.attempts} attempts" if row.attempts > 1 else ""
     parts = [f"on {row.item}" if row.item else "", f"wrote {row.wrote}" if row.wrote else "", row.remark]
@@ -101,7 +101,7 @@ def _row(row: BranchRow) -> str:
 
 
 def _show(context: Context, view: RunView, place: InsidePlace, typed: str) -> None:
-    """One branch in full."""
+    """Print one branch completely."""
     branches, updates, items = _branches(context, view, place)
     at = _number(typed, "i lists what is inside")
     if not 1 <= at <= len(branches):

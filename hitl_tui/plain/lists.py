@@ -1,4 +1,4 @@
-"""What is there, in lines: threads, workers, graphs to start a thread of, items of the long-term store."""
+"""Lists in plain text mode: threads, workers, graphs to start a thread of, items of the long-term store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _THREADS = 20
 
 
 def list_threads(context: Context, typed: str) -> None:
-    """Say which threads there are; a word looks for their names."""
+    """List the threads; words filter by name."""
     within = None if typed else ""
     for row in context.run(context.hub.threads(typed, _THREADS, within=within)):
         waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
@@ -28,7 +28,7 @@ def list_threads(context: Context, typed: str) -> None:
 
 
 def list_workers(context: Context) -> None:
-    """Say who advances threads, what each runs, what is queued, and what nobody can run."""
+    """List who runs threads, what each runs, what is queued, and what nobody can run."""
     if why := context.hub.no_workers:
         context.console.say(f"There are no workers: {why}.")
         return
@@ -43,7 +43,7 @@ def list_workers(context: Context) -> None:
 
 
 def new_thread(context: Context, typed: str) -> None:
-    """Start a thread of a graph by its number, or list those that are known; words look for their names."""
+    """Start a thread of a graph by its number, or list the known graphs; words filter by name."""
     if typed.isdigit() and 1 <= int(typed) <= len(context.graphs):
         graph = context.graphs[int(typed) - 1]
         context.open(context.run(context.hub.start(graph, context.actor)))
@@ -58,7 +58,7 @@ def new_thread(context: Context, typed: str) -> None:
 
 
 def list_items(context: Context, typed: str) -> None:
-    """Items of the graph's long-term store that have the words, a line each."""
+    """List the items of the graph's long-term store that contain the words, a line each."""
     if why := context.hub.no_items:
         context.console.say(f"There are no items: {why}.")
         return

@@ -1,4 +1,4 @@
-"""A session in lines: says where the thread stands, asks for a command, does it, and says what happened."""
+"""Session in plain text mode: print the thread's state, ask for a command, do it, and print the outcome."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ def run_plain(
 
 @contextmanager
 def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """A ctrl+c just as the loop falls asleep is heard at once, not when something else wakes it."""
+    """Let ctrl+c wake the loop at once, even if it comes just as that falls asleep."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are heard elsewhere
+        yield  # signals are handled elsewhere
         return
     ours, wakes = socket.socketpair()
     with ours, wakes:
@@ -99,7 +99,7 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
-    """The conversation; returns the exit code."""
+    """Run the session; return the exit code."""
     say = context.console.say
     try:
         begin(context)
@@ -119,7 +119,7 @@ def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
 
 
 def _one_command(context: Context) -> bool:
-    """Ask for a command and do it; False to leave."""
+    """Ask for a command and do it; return False to leave."""
     _continued(context)
     while context.news:
         context.console.say("Elsewhere:", *content([context.news.pop(0)]))
@@ -129,7 +129,7 @@ def _one_command(context: Context) -> bool:
     except PromptEnded:
         return True
     word, _, rest = typed.partition(" ")
-    if word.startswith("/") and len(word) > 1:  # the text may stand beside it
+    if word.startswith("/") and len(word) > 1:  # the text may follow the letter directly
         word, rest = "/", f"{word[1:]} {rest}"
     if word in ("q", "quit", "exit"):
         return False
@@ -151,7 +151,7 @@ def _one_command(context: Context) -> bool:
 
 
 def _continued(context: Context) -> bool:
-    """Continue the run where a deadline has answered; whether it has."""
+    """Continue the run if a deadline has answered; return whether it has."""
     try:
         return continue_after_deadline(context)
     except HitlError as error:

@@ -1,4 +1,4 @@
-"""The queue of what waits, in lines: listed with numbers, opened by one, several decided at once."""
+"""Queue of waiting requests in plain text mode: listed with numbers, opened, decided together."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _SORT: Final = "sort:"
 
 
 def queue(context: Context, typed: str) -> None:
-    """Open one of those that were listed by its number, or say what waits and passes a filter, numbered.
+    """Open a listed request by its number, or list those that match a filter, with numbers.
 
-    The most urgent is the first; "sort:due" sorts otherwise, "sort:-due" the other way round.
+    The most urgent is the first; "sort:due" sorts otherwise, "sort:-due" in reverse.
 
     Raises:
-        UsageError: there is nothing of that name to sort by.
+        UsageError: there is no such column to sort by.
     """
     if typed.isdigit() and 1 <= int(typed) <= len(context.listed):
         open_thread(context, context.listed[int(typed) - 1].name)
@@ -65,7 +65,7 @@ def queue(context: Context, typed: str) -> None:
 
 
 def decide_several(context: Context, typed: str) -> None:
-    """Decide what was listed: an answer, or "@" and the file of a policy, and the numbers; without them all.
+    """Decide listed requests: an answer, or "@" and the file of a policy, and the numbers; without them all.
 
     Raises:
         UsageError: nothing was listed, no answer was given, the policy can't be read, or there is no such
@@ -109,7 +109,7 @@ def _numbered(listed: Sequence[QueueRow], word: str) -> QueueRow:
 
 
 def _plan_line(planned: Planned) -> str:
-    """What would be answered, or why nothing."""
+    """Return the answer for a request, or why it gets none."""
     by = f" by rule {name(planned.rule)}" if planned.rule else ""
     would = f"would be answered {name(planned.label)}{by}"
     what = would if planned.would else f"is left: {name(planned.why)}"

@@ -1,4 +1,4 @@
-"""Taint and private values in lines: why, declassify with a reason, reveal with a yes."""
+"""Untrusted and private values in plain text mode: why, declassify with a reason, reveal with a yes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hitl_tui.view.taint import lineage_lines, taint_line
 
 
 def why_tainted(context: Context, typed: str) -> None:
-    """Which channels hold what came from outside, each with the way it came; or one of them."""
+    """Print which channels hold untrusted data, each with its path; or one of them."""
     snapshot = context.snapshot()
     channel = find_channel(list(snapshot.values), typed) if typed else ""
     tainted = [taint for taint in _tainted(snapshot) if channel in ("", taint.channel)]

@@ -36,7 +36,7 @@ def ended_by_deadline(context: Context) -> Iterator[None]:
         if is_asking:
             raise PromptEnded
 
-    before = signal.signal(signal.SIGURG, end_prompt)  # one that does no harm where nobody handles it
+    before = signal.signal(signal.SIGURG, end_prompt)  # a signal that is harmless if nobody handles it
     started: Future[_Watch] = Future()
     watch = threading.Thread(
         target=_watch, args=(context.driver, context.seen, started, threading.get_ident()), daemon=True
