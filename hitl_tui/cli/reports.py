@@ -19,10 +19,9 @@ from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, Inp
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.jobs import OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.engine.log.requests import HandedOn
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import OnTaint, Taint
-from hitl_tui.engine.log.threads import Presence, ThreadSize, ThreadSummary
+from hitl_tui.engine.log.threads import ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -192,16 +191,6 @@ class DecisionsDocument(Document, frozen=True):
 
     decisions: Annotated[tuple[Planned, ...], about("The requests; those that would be decided come first.")]
     dry_run: Annotated[bool, about("Whether it was a dry run.")]
-
-
-class AttendingDocument(Document, frozen=True):
-    """`claim`, `unclaim`, `hand-over`: who is at a request."""
-
-    thread: Annotated[str, about("The thread.")]
-    request: Annotated[str, about("The request.")]
-    step: Annotated[int, about("The step it is about.")]
-    handed: Annotated[HandedOn | None, about("Who must decide it now.")]
-    attending: Annotated[tuple[Presence, ...], about("Who has it open, or has claimed it.")]
 
 
 class DiffDocument(Document, frozen=True):

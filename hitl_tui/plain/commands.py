@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.breakpoints import change_breakpoints
-from hitl_tui.plain.claims import allow, claim, hand_over
+from hitl_tui.plain.claims import allow
 from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
@@ -205,8 +205,6 @@ _OTHERS: Final = (
         take_along,
         (("value CHANNEL", "copy it to the clipboard; diff CHANNEL, card and command work too"),),
     ),
-    PlainCommand("k", "claim", claim, (("", "claim the request, or give it back; over NAME: take it over"),)),
-    PlainCommand("@", "hand-over", hand_over, (("NAME WHY", "hand the request over"),)),
     PlainCommand(
         "+",
         "allow",

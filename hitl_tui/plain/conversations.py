@@ -192,8 +192,9 @@ class _Player:
             raise UsageError(f"{self.typed.choice} is not possible now", sentence(ask.title))
         if not ask.choices:
             return None
-        if len(ask.choices) == 1 or self.typed.fields:
-            return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
+        unnamed = [choice for choice in ask.choices if not choice.flag]
+        if len(ask.choices) == 1 or (self.typed.fields and len(unnamed) == 1):
+            return (unnamed or ask.choices)[0]
         say = self.context.console.say
         say(
             *(

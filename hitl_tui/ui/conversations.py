@@ -62,6 +62,11 @@ async def play(
     await _Player(screen, session, at).play(verb.talk(at))
 
 
+async def play_in_list(screen: StoreHost, at: At, verb: Verb) -> None:
+    """Play the conversation of a verb about the selected row of a list, in a worker of the screen."""
+    await _ListPlayer(screen, at).play(verb.talk(at))
+
+
 async def play_on_store(screen: StoreHost, hub: Hub, actor: str, verb: Verb) -> None:
     """Play the conversation of a verb about a store, in a worker of the screen."""
     await _StorePlayer(screen).play(verb.talk(At(None, hub, actor)))
@@ -135,16 +140,27 @@ async def _find_out(find_out: Callable[[], Coroutine[Any, Any, Consequences]], d
     dialog.say_more((await find_out()).text)
 
 
-class _Player(_StorePlayer):
-    def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
+class _ListPlayer(_StorePlayer):
+    def __init__(self, screen: StoreHost, at: At) -> None:
         super().__init__(screen)
-        self._host, self._session, self._at = screen, session, at
+        self._at = at
+
+    async def _reply(self, step: TalkStep) -> Any:
+        if isinstance(step, Do):
+            return await (step.driver or self._at.driver).execute(step.command)
+        return await super()._reply(step)
+
+
+class _Player(_ListPlayer):
+    def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
+        super().__init__(screen, at)
+        self._host, self._session = screen, session
 
     async def _reply(self, step: TalkStep) -> Any:
         host = self._host
         match step:
-            case Do(command, driver):
-                result = await (driver or self._at.driver).execute(command)
+            case Do():
+                result = await super()._reply(step)
                 self._session.family_stale = True
                 return result
             case Follow(command, driver):

@@ -18,6 +18,8 @@ from hitl_tui.view.actions import (
     Action,
     Situation,
     can_fork,
+    card_has_keys,
+    card_open,
     has_steps,
     not_newest,
     running_now,
@@ -138,15 +140,6 @@ def _show(now: Situation) -> str:
     return "" if now.show else "no presentation is running; `hitl-tui present` or `hitl-tui play` starts one"
 
 
-def _card(now: Situation) -> str:
-    return "" if now.card else "no decision is being made"
-
-
-def _card_has_keys(now: Situation) -> str:
-    aside = f"keys go to another pane: {now.key_hint('change.decide')} returns to the card"
-    return aside if now.card == "aside" else _card(now)
-
-
 def _unsent(now: Situation) -> str:
     return "" if now.card == "sending" else "no decision is being sent"
 
@@ -243,22 +236,19 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("travel.up", "K", "Thread above", "Go to the thread above in the timeline", "Travel", thread_open),
     Action("travel.down", "J", "Thread below", "Go to the thread below in the timeline", "Travel",
            thread_open),
-    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card_has_keys, footer=1,
+    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", card_has_keys, footer=1,
            offered=True),
     Action("card.comment", "c", "Comment", "Comment on a passage; it is sent with the decision", "Card",
-           _card, footer=2, offered=True),
-    Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", _card),
-    Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
-    Action("card.claim", "k", "Claim", "Claim the request for a while, or give it back", "Card",
-           _card_has_keys, footer=3, offered=True),
-    Action("card.hand", "@", "Hand over", "Hand the request over to somebody, with a note", "Card", _card,
-           footer=4, offered=True),
-    Action("card.allow", "+", "Allow", "Allow this tool call, or all like it, in this thread", "Card", _card),
-    Action("card.next", ">", "Next question", "Go to the next of several questions", "Card", _card),
+           card_open, footer=2, offered=True),
+    Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", card_open),
+    Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", card_open),
+    Action("card.allow", "+", "Allow", "Allow this tool call, or all like it, in this thread", "Card",
+           card_open),
+    Action("card.next", ">", "Next question", "Go to the next of several questions", "Card", card_open),
     Action("card.previous", "<", "Previous question", "Go to the previous of several questions", "Card",
-           _card),
+           card_open),
     Action("card.back", "backspace", "Previous action", "Go back to the previous of several actions", "Card",
-           _card),
+           card_open),
     Action("card.undo", "z", "Undo", "Undo a decision before it is sent", "Card", _unsent),
     Action("stage.next", "space", "Next stop", "Next stop of a presentation, next step of a recorded run",
            "Stage", _show, footer=1, offered=True),

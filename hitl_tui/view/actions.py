@@ -163,3 +163,14 @@ def has_steps(now: Situation) -> str:
 def can_fork(now: Situation) -> str:
     """Return why no step can be forked."""
     return now.refusal(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
+
+
+def card_open(now: Situation) -> str:
+    """Return that no review card is open, "" if one is."""
+    return "" if now.card else "no decision is being made"
+
+
+def card_has_keys(now: Situation) -> str:
+    """Return that keys do not go to the review card."""
+    aside = f"keys go to another pane: {now.key_hint('change.decide')} returns to the card"
+    return aside if now.card == "aside" else card_open(now)

@@ -22,7 +22,7 @@ def test_a_claim_outlives_its_command_until_it_is_released(review: App) -> None:
     assert "--take-over ann" in refused.err
     review.expect(4, "unclaim", "r", "--as", "bob")
     assert "no longer claimed" in review.expect(0, "unclaim", "r", "--as", "ann").out
-    assert "nobody had claimed it" in review.expect(0, "unclaim", "r", "--as", "ann").err
+    assert "nobody had claimed it" in review.expect(0, "unclaim", "r", "--as", "ann").out
     review.expect(0, "approve", "r", "--as", "bob")
 
 

@@ -22,12 +22,11 @@ from tests.support.commands import App
 
 @pytest.mark.slow
 def test_a_request_is_claimed_released_and_handed_over(talk: Talker, twelve: Path) -> None:
-    output = talk("k\nk\n@ ann you know them\n@\nq\n", "resume", "press-q3", "--plain").out
+    output = talk("k\nk\n@ ann\nyou know them\n@\n\nq\n", "resume", "press-q3", "--plain").out
     assert "you have claimed it until " in output
     assert "Publish the quarterly numbers?: no longer claimed." in output
     assert "handed to ann by tester: “you know them”" in output
-    assert "Refused: " in output
-    assert "give a name: who gets it?" in output
+    assert "Nothing was done." in output
     with closing(SQLiteCheckpointer(twelve)) as store:
         (request,) = store.cursor("press-q3").pending  # type: ignore[union-attr]
         assert request.handed is not None
@@ -36,10 +35,12 @@ def test_a_request_is_claimed_released_and_handed_over(talk: Talker, twelve: Pat
 
 
 @pytest.mark.slow
-def test_someone_elses_claim_is_taken_over_only_by_name(talk: Talker, twelve: Path, app: App) -> None:
+def test_someone_elses_claim_is_taken_over_after_a_yes(talk: Talker, twelve: Path, app: App) -> None:
     app.expect(0, "claim", "memo-42", "--as", "ann")
-    output = talk("k\nk over ann\nq\n", "resume", "memo-42", "--plain").out
-    refused, taken = output.split("Command: ")[1:3]
+    output = talk("k\nno\nk take_over=bob\nk\nyes\nann is ill\nq\n", "resume", "memo-42", "--plain").out
+    asked, refused, taken = output.split("Command: ")[1:4]
+    assert "ann has claimed it, 14 m left. That you take it over is logged." in asked
+    assert "Nothing was done." in asked
     assert "has claimed it, for 15 min still" in refused
     assert "you have claimed it until " in taken
     decisions = app.expect(0, "log", "memo-42", "--json").document["decisions"]

@@ -88,12 +88,12 @@ async def test_what_somebody_else_has_claimed_is_taken_over_after_asking_with_th
         await it.shows("ben has claimed it until")
         await it.press("k")
         await it.shows("Take it over?", "ben has claimed it, 14 m left", "take it over from ben")
-        await it.press("enter", "enter")
+        await it.press("enter")
         await it.gone("Take it over?")
         assert [at.actor for at in there(store)] == ["ben"]
         await it.press("k")
         await it.shows("Take it over?")
-        await it.press(*"ben is ill", "tab", "t")
+        await it.press("shift+tab", *"ben is ill", "tab", "t")
         await it.shows("you have claimed it until")
         assert [at.actor for at in there(store)] == ["anna"]
         entry = store.ledger("t")[-1]

@@ -33,6 +33,17 @@ graph = graph.add_node("a", lambda state: {"name": "Ada"}).add_edge(START, "a").
 """
 """A graph with a private channel, `name`."""
 
+ASKING = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph
+choices = [GateChoice("approve", "print it", "a"), GateChoice("revise", "send back", "r", "required")]
+graph = StateGraph({"text": Channel("")}, name="memo").add_node("write", lambda state: {"text": "A memo."})
+graph = graph.add_edge(START, "write").add_edge("write", END)
+graph = graph.compile(interrupt_after=[Gate("write", "Print it?", choices)])
+"""
+"""A graph that asks a question."""
+ASKED = "292acb457157"
+"""The id of the question, in the thread `r`."""
+
 
 ASKING_A_MODEL = """
 from hitl_tui import END, START, Agent, Channel, ScriptedModel, StateGraph
@@ -54,3 +65,15 @@ def changed(app: App) -> None:
 def stopped(app: App) -> None:
     """Run the thread `r` of `flow.py` until something stops it."""
     app("run", "flow.py", "--headless", "--thread", "r", "--as", "ann")
+
+
+def claimed(app: App) -> None:
+    """Let "bob" claim the request of the thread `r`."""
+    stopped(app)
+    app.expect(0, "claim", "r", "--as", "bob")
+
+
+def claimed_by_ann(app: App) -> None:
+    """Let "ann" claim it."""
+    stopped(app)
+    app.expect(0, "claim", "r", "--as", "ann")

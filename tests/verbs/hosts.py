@@ -143,6 +143,9 @@ class Hosts:
             await screen.press(*case.keys)
             if case.ready:
                 await screen.shows(case.ready)
+            if "d" in case.keys:
+                await screen.shows("Your decision")
+                await screen.until(lambda: screen.card.review.state == "open", "the card listens")
             await screen.press(action.default_keys[0])
             await _fill(screen, case)
             if case.asked_again:

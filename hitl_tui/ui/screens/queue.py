@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
 from rich.cells import cell_len
@@ -22,16 +22,16 @@ from textual.widgets import Input
 
 from hitl_tui.drivers.node_streams import in_browser
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Claim, Command
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.gate import decides
 from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.ui.work import start_work
+from hitl_tui.ui.work import Work, start_work
 from hitl_tui.view.queue import (
     MOST,
     SORTS,
@@ -46,6 +46,9 @@ from hitl_tui.view.queue import (
 )
 from hitl_tui.view.queue_lines import Columns, columns_of, detail_lines, heading, preview_lines, queue_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
+
+if TYPE_CHECKING:
+    from hitl_tui.verbs.conversation import Verb
 
 log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
@@ -565,36 +568,46 @@ class QueueScreen(LiveScreen):
     @decides
     def action_claim(self) -> None:
         """Claim the selected row, or give it back; from somebody else after asking."""
+        self._play("claim")
+
+    def action_hand_over(self) -> None:
+        """Ask to whom the selected row is handed over."""
+        self._play("hand-over")
+
+    def _play(self, name: str) -> None:
+        """Play the conversation of a verb about the request of the selected row."""
+        from hitl_tui.verbs import verbs
+
         row = self._list.selected
-        if row is None or row.request is None or not row.asks:
-            return
-        from hitl_tui.ui.screens.claiming import claim
+        if row is not None and row.request is not None and row.asks:
+            start_work(self, partial(self._converse, row, row.request.id, verbs()[name].load()), group="row")
 
-        own, now = Claim(row.request.id, self._me, self._claim_minutes), self._now()
-        claim(
-            self.app, row.request, own, lambda command: self._do(row, command),
-            standing=row.claim(now), now=now,
-        )  # fmt: skip
+    async def _converse(self, row: QueueRow, request: str, verb: Verb) -> None:
+        """Play a conversation in the thread of a row, and show what has become of it."""
+        from hitl_tui.ui.conversations import play_in_list
+        from hitl_tui.verbs.conversation import At
 
-    def _do(self, row: QueueRow, command: Command[Any]) -> None:
-        start_work(self, partial(self._execute, row, command), group="row")
-
-    async def _execute(self, row: QueueRow, command: Command[Any]) -> None:
-        """Carry out a command in the thread of a row, and show what has become of it."""
         try:
             async with self.hub.borrow(row.name) as driver:
-                await driver.execute(command)
+                at = At(
+                    driver, self.hub, self._me, row.seen, request=request, claim_minutes=self._claim_minutes
+                )
+                await play_in_list(self, at, verb)
         except HitlError as error:
             self.notify(failure_words(error), severity="warning", markup=False)
         await self.read()
 
-    def action_hand_over(self) -> None:
-        """Ask to whom the selected row is passed on."""
-        from hitl_tui.ui.screens.claiming import ask_hand_over
+    def command(self, work: Work, group: str = "command") -> None:
+        """Do some work beside the list."""
+        start_work(self, work, group=group)
 
-        row = self._list.selected
-        if row is not None and row.request is not None and row.asks:
-            ask_hand_over(self.app, row.request, self._me, row.seen, lambda handed: self._do(row, handed))
+    def show_work(self, text: str) -> None:
+        """Show what goes on."""
+        self.show_message(text)
+
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """Show a note for a while."""
+        self.notify(text, title=title, severity=severity, markup=False)
 
     def action_filter(self) -> None:
         """Type a filter in place of the one there is."""

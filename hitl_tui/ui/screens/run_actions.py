@@ -345,8 +345,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "card.comment": lambda screen: screen.review.comment(),
     "card.uncomment": lambda screen: screen.review.uncomment(),
     "card.edit": lambda screen: screen.review.edit_asked(),
-    "card.claim": lambda screen: screen.review.claim(),
-    "card.hand": lambda screen: screen.review.hand_over(),
     "card.allow": lambda screen: screen.review.allow(),
     "card.next": lambda screen: screen.review.other_request(1),
     "card.previous": lambda screen: screen.review.other_request(-1),

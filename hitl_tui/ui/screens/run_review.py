@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-from hitl_tui.engine.commands import Claim, Command, LookAt, Unclaim
+from hitl_tui.engine.commands import LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.gate import rows_on_screen
@@ -135,35 +135,15 @@ class Reviewing:
         if looked is not None:
             self.screen.command(partial(looked[0].driver.execute, LookAt("", self.screen.actor)))
 
-    def claim(self) -> None:
-        """Take what is asked for a while, or give it back; from somebody else after asking."""
-        session, request = self.screen.session, self.asked_about
-        if session is None or request is None:
-            return
-        from hitl_tui.ui.screens.claiming import claim
-
-        own = Claim(request.id, self.screen.actor, self.screen.attention.claim_minutes)
-        now = self.screen.now()
-        standing = claim_of(session.view.attending, request, now)
-
-        def execute(command: Command[Any]) -> None:
-            self.screen.command(partial(session.driver.execute, command))
-
-        claim(self.screen.app, request, own, execute, standing=standing, now=now)
-
-    def hand_over(self) -> None:
-        """Ask who gets the shown request, and why."""
-        from hitl_tui.ui.screens.claiming import ask_hand_over
+    def play(self, name: str) -> None:
+        """Play the conversation of a verb about the request on the card."""
+        from hitl_tui.ui.conversations import play
+        from hitl_tui.verbs import verbs
 
         session, request = self.screen.session, self.asked_about
         if session is not None and request is not None:
-            ask_hand_over(
-                self.screen.app,
-                request,
-                self.screen.actor,
-                session.view.state_hash,
-                lambda handed: self.screen.command(partial(session.driver.execute, handed)),
-            )
+            verb = verbs()[name].load()
+            self.screen.command(partial(play, self.screen, session, verb, request=request.id))
 
     def allow(self) -> None:
         """Ask which calls like the one that is asked about are allowed from now on."""

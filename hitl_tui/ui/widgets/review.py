@@ -51,11 +51,8 @@ class CardHost(Protocol):
     def card_changed(self) -> None:
         """Update the keys: other ones work now."""
 
-    def claim(self) -> None:
-        """Claim the request for a while, or release it."""
-
-    def hand_over(self) -> None:
-        """Hand the request over."""
+    def play(self, name: str) -> None:
+        """Play the conversation of a verb about the request."""
 
     def allow(self) -> None:
         """Allow the requested call, and others like it."""
@@ -538,11 +535,11 @@ class ReviewPane(Vertical):
     @decides
     def action_claim(self) -> None:
         """Claim the request for a while, or release it."""
-        self._host.claim()
+        self._host.play("claim")
 
     def action_hand_over(self) -> None:
         """Hand the request over."""
-        self._host.hand_over()
+        self._host.play("hand-over")
 
     def action_comment(self) -> None:
         """Comment on a passage."""
