@@ -27,7 +27,6 @@ SHARED = {
     "many at once": "plan",
     "rules that decide": "read_policy plan_by",
     "comments": "pin pinned CommentScreen",
-    "copies": "copied_text card_copy",
     "what can be started": "known_graphs",
     "deleting": "DeletionPlan plan_deletion",
     "pruning": "read_rule",

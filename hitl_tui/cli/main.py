@@ -144,7 +144,6 @@ EXAMPLES = {
         "hitl-tui export r1 --format html -o r1.html",
     ],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
-    "copy": ["hitl-tui copy r1 value draft", "hitl-tui copy r1 card > card.md"],
     "graphs": ["hitl-tui graphs", "hitl-tui graphs advisor --json"],
     "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "only a try"'],
     "prune": [
@@ -231,7 +230,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on recorded results."),
         "items": Entry("hitl_tui.cli.items", "List the items of a LangGraph graph's long-term store."),
         "artifacts": Entry("hitl_tui.cli.artifacts", "List the artifacts of a thread, read one or save it."),
-        "copy": Entry("hitl_tui.cli.copying", "Copy something of a thread, as `y` on screen does."),
         "export": Entry(
             "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"
         ),

@@ -289,15 +289,6 @@ class AllowancesDocument(Document, frozen=True):
     ]
 
 
-class CopyDocument(Document, frozen=True):
-    """`copy`."""
-
-    thread: Annotated[str, about("The thread.")]
-    step: Annotated[int, about("Its newest step.")]
-    what: Annotated[Literal["value", "diff", "card", "command"], about("What was copied.")]
-    text: Annotated[str, about("The text; a card is Markdown.")]
-
-
 class GraphRow(msgspec.Struct, frozen=True):
     """A graph that is known in a store."""
 

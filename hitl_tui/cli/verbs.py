@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs.conversation import (
@@ -20,6 +21,7 @@ from hitl_tui.verbs.conversation import (
     At,
     Choice,
     Consequences,
+    Copy,
     Do,
     Field,
     Follow,
@@ -212,6 +214,8 @@ class _Player:
             case Open(thread_id):
                 self._shown = await self._opened.hub.open(thread_id)
                 return self._shown
+            case Copy(text, document):
+                await self._copy(text, document)
             case Save(text=text, document=document):
                 self._print([text.removesuffix("\n")], document)
             case Work(_, run):
@@ -261,6 +265,17 @@ class _Player:
         self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
         if (notice := (await driver.snapshot()).notice) not in ("", before):
             say(f"hitl-tui: {notice}", err=True)
+
+    async def _copy(self, text: str, document: Document) -> None:
+        from hitl_tui.view import clipboard
+
+        if self._opened.as_json or not own_out().isatty():
+            self._print([text.rstrip("\n")], document)
+            return
+        copied = await clipboard.copy(clipboard.to_own_terminal(), text)
+        if not copied.done:
+            raise HitlError(copied.words, "write it through a pipe: `hitl-tui copy … | less`")
+        self._print([copied.words], None)
 
     def _print(self, lines: Sequence[str], document: Document | None, code: ExitCode = ExitCode.DONE) -> None:
         if not self._opened.as_json:

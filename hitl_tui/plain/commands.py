@@ -13,7 +13,6 @@ from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
-from hitl_tui.plain.copying import take_along
 from hitl_tui.plain.editing import edit, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches
 from hitl_tui.plain.inside import look_within
@@ -198,12 +197,6 @@ _OTHERS: Final = (
             ("", "list passages to comment on; back: undo the last comment"),
             ("3 TEXT", 'comment on one; "a passage" TEXT works too'),
         ),
-    ),
-    PlainCommand(
-        "K",
-        "copy",
-        take_along,
-        (("value CHANNEL", "copy it to the clipboard; diff CHANNEL, card and command work too"),),
     ),
     PlainCommand(
         "+",

@@ -22,6 +22,7 @@ from hitl_tui.verbs.conversation import (
     Ask,
     At,
     Choice,
+    Copy,
     Do,
     Field,
     Follow,
@@ -36,6 +37,7 @@ from hitl_tui.verbs.conversation import (
     Work,
     advance,
 )
+from hitl_tui.view.clipboard import copy, to_own_terminal
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content, name, sentence
 from hitl_tui.view.value_lines import value_lines
@@ -140,6 +142,9 @@ class _Player:
                 context.open(context.run(context.hub.open(thread_id)))
                 self.opened = True
                 return context.driver
+            case Copy(text):
+                context.console.say(sentence(capital(context.run(copy(to_own_terminal(), text)).words)))
+                self.done = self.has_shown = True
             case Save(file, text):
                 path = new_file(file, text.encode())
                 context.console.say(f"Saved as {path} in {name(str(Path.cwd()))}.")

@@ -17,6 +17,7 @@ from hitl_tui.verbs.conversation import (
     Ask,
     At,
     Consequences,
+    Copy,
     Do,
     Field,
     Follow,
@@ -33,19 +34,26 @@ from hitl_tui.verbs.conversation import (
 )
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
+from hitl_tui.view.value_lines import ValuePart
 
 _MORE: Final = Option("more fields", "+", "more fields")
 _ENTER: Final = "Enter moves through the fields, then takes the first answer; tab moves to the answers."
 
 
 async def play(
-    screen: Host, session: ViewSession, verb: Verb, *, selected: str = "", request: str = ""
+    screen: Host,
+    session: ViewSession,
+    verb: Verb,
+    *,
+    selected: str = "",
+    part: ValuePart | None = None,
+    request: str = "",
+    answering: tuple[str, str] = ("", ""),
 ) -> None:
     """Play the conversation of a verb about the shown thread, in a worker of the screen.
 
     Args:
-        selected: the channel that is selected.
-        request: the id of the request whose card is open, "" for none.
+        selected, part, request, answering: as for `At`.
     """
     thread_id, step = (verb.at_step and session.shown) or (session.thread_id, None)
     at = At(
@@ -55,7 +63,9 @@ async def play(
         session.view.state_hash,
         step=step,
         selected=selected,
+        part=part,
         request=request,
+        answering=answering,
         claim_minutes=screen.attention.claim_minutes,
         running=session.view.running_node or "",
     )
@@ -91,6 +101,11 @@ class _StorePlayer:
         match step:
             case Ask():
                 return await self._ask(step)
+            case Copy(text):
+                if text:
+                    screen.app.copy_to_clipboard(text)
+                else:
+                    screen.show_message("there is nothing to copy")
             case Save(name, text, media_type, title):
                 write_file(screen, name, text.encode(), media_type, title)
             case Work(text, run):

@@ -198,8 +198,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("look.costs", "$", "Costs",
            "Show what the thread has cost and how long it took, by agent, node and step", "Look",
            thread_open),
-    Action("look.copy", "y", "Copy", "Copy the value, its path, what changed, the card or a command", "Look",
-           thread_open, on_card=True),
     Action("look.artifacts", "L", "Artifacts", "List, read and save the artifacts of nodes", "Look",
            has_steps),
     Action("look.items", "ctrl+k", "Items", "View the items of the graph's long-term store", "Look", _items),

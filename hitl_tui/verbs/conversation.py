@@ -21,6 +21,7 @@ from hitl_tui.engine.commands import Command
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
+from hitl_tui.view.value_lines import ValuePart
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,18 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Copy:
+    """A text for the clipboard; a subcommand prints it, if its output is no terminal. The reply is None.
+
+    Args:
+        document: the same for a program, printed by `--json`.
+    """
+
+    text: str
+    document: Document
+
+
+@dataclass(frozen=True)
 class Save:
     """A text for the person to keep: a subcommand prints it, other hosts write a new file. The reply is None.
 
@@ -243,7 +256,7 @@ class Save:
     document: Document
 
 
-TalkStep: TypeAlias = Ask | Do | Follow | Open | Save | Show | ShowValue | Work
+TalkStep: TypeAlias = Ask | Copy | Do | Follow | Open | Save | Show | ShowValue | Work
 Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
@@ -258,6 +271,8 @@ class At:
         step: a step of the thread, if one was named or is shown; None for the newest.
         selected: the channel that is selected.
         request: the id of the request whose card is open, or that is selected in a list; "" for none.
+        part: the part of that channel's value that the cursor is on; None for none.
+        answering: the choice and the reason on the open card, as they are so far.
         running: the node that runs in this process now; "" if none does.
         claim_minutes: how long a claim lasts.
         leaves: the process ends with the conversation, as that of a subcommand.
@@ -271,6 +286,8 @@ class At:
     step: int | None = None
     selected: str = ""
     request: str = ""
+    part: ValuePart | None = None
+    answering: tuple[str, str] = ("", "")
     running: str = ""
     claim_minutes: float = 15
     leaves: bool = False

@@ -7,47 +7,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.errors import UsageError
 from hitl_tui.shell import command_line
-from hitl_tui.suggest import did_you_mean
-from hitl_tui.view.card import ReviewCard, newest_versions, review_card
+from hitl_tui.view.card import ReviewCard, newest_versions
 from hitl_tui.view.diff_lines import changes
-from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.revision import Revision, revision
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.value_lines import value_lines
 
-CopyKind = Literal["value", "path", "diff", "card", "command"]
-TextKind = Literal["value", "diff", "card", "command"]
-"""The kinds of copies in plain text mode and on the command line, where a path is an argument."""
-
-_OPTIONS: Final[tuple[tuple[CopyKind, str, str], ...]] = (
-    ("value", "v", "the value"),
-    ("path", "p", "path (channel and place)"),
-    ("diff", "d", "what changed"),
-    ("card", "m", "the whole card, as Markdown"),
-    ("command", "s", "the shell command that does the same"),
-)
 _MOST: Final = 10_000_000
 """Most characters of a value that are copied."""
-
-
-def copy_options(*, card: bool, changed: bool) -> list[Option]:
-    """Return what can be copied.
-
-    Args:
-        card: a review card is open.
-        changed: the channel has an earlier version.
-    """
-    there = {"card": card, "diff": changed}
-    options = [Option(kind, key, label) for kind, key, label in _OPTIONS if there.get(kind, True)]
-    return [*options, BACK]
 
 
 def value_copy(value: Any) -> str:
@@ -107,43 +81,6 @@ def card_copy(card: ReviewCard, value: Any) -> str:
         answers = [f"- `{choice.id}`: {_words(choice.label)}" for choice in card.choices]
         parts += ["## Answers", "\n".join(answers)]
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
-
-
-async def copied_text(session: ViewSession, kind: TextKind, channel: str = "") -> str:
-    """Return a copy of a part of a thread's current state.
-
-    Args:
-        channel: the channel to copy; "" for the request's subject.
-
-    Raises:
-        UsageError: no request waits, there is no such channel, or it has no earlier version.
-    """
-    view, request = session.view, next((asked for asked in session.requests if not asked.breakpoint), None)
-    if kind == "command":
-        return (
-            answer_command(session.thread_id, request, "", "")
-            if request is not None
-            else show_command(session.thread_id, view.progress.head)
-        )
-    if kind == "card":
-        if request is None:
-            raise UsageError(
-                "nothing waits for a decision, so there is no card", "copy a value, or the command"
-            )
-        subject = request.subject
-        version, previous = await newest_versions(session, subject, request.step) if subject else (None, None)
-        card = review_card(request, view, view.values, version=version, previous=previous)
-        return card_copy(card, view.values.get(request.subject or ""))
-    named = channel or (request.subject if request is not None else None) or ""
-    if named not in view.values:
-        wrong = f"there is no channel {named!r}" if named else "no channel is named"
-        raise UsageError(wrong, did_you_mean(named, view.values))
-    if kind == "value":
-        return value_copy(view.values[named])
-    revised = await became(session, named, view.progress.head) if view.values[named] is not PRIVATE else None
-    if revised is None:
-        raise UsageError(f"{named!r} has no earlier version", "copy its value")
-    return diff_copy(revised)
 
 
 async def became(session: ViewSession, channel: str, step: int) -> Revision | None:

@@ -45,7 +45,7 @@ def test_a_key_and_a_letter_copy_value_path_diff_card_and_command() -> None:
         assert value == reviewed_flow.NEW
         assert path == "draft"
         assert "[-word120-] {+packed lunch+}" in diff
-        assert command == "hitl-tui show t@3"
+        assert re.fullmatch(r"hitl-tui answer t \w+ ANSWER --step 3", command)
         terminal.press("d")
         terminal.wait_for("Is it good?")
         terminal.press_until("y", "as Markdown")

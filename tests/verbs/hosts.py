@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -27,6 +27,8 @@ from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.verbs import verbs
+from hitl_tui.verbs.conversation import Copy
+from hitl_tui.view.shapes import Document
 from tests.support.commands import App
 from tests.ui.harness import Screen, booted
 
@@ -40,6 +42,16 @@ class OnStore:
     """What was done to a store: a method of its hub."""
 
     method: str
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was copied."""
+
+    text: str
+
+
+Sent: TypeAlias = Command[Any] | OnStore | Copied
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Case:
     verb: str
     graph: str
     prepare: Callable[[App], object]
-    sends: tuple[Command[Any] | OnStore, ...]
+    sends: tuple[Sent, ...]
     fields: Mapping[str, str] = field(default_factory=dict)
     choice: str = ""
     step: int | None = None
@@ -95,9 +107,9 @@ class Hosts:
         case.prepare(self._app)
         return path
 
-    def play(self, host: str, case: Case, store: Path) -> list[Command[Any] | OnStore]:
+    def play(self, host: str, case: Case, store: Path) -> list[Sent]:
         """Play a case on a host; return the commands that were carried out."""
-        sent: list[Command[Any] | OnStore] = []
+        sent: list[Sent] = []
         execute, vacuum = LocalDriver.execute, LocalHub.vacuum
 
         async def noted(driver: LocalDriver, command: Command[Any]) -> Any:
@@ -105,6 +117,10 @@ class Hosts:
             if verb(type(command)) not in LOOKS:
                 sent.append(command)
             return result
+
+        def copied(text: str, document: Document) -> Copy:
+            sent.append(Copied(text))
+            return Copy(text, document)
 
         async def vacuumed(hub: LocalHub) -> Any:
             result = await vacuum(hub)
@@ -114,6 +130,7 @@ class Hosts:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(LocalDriver, "execute", noted)
             patch.setattr(LocalHub, "vacuum", vacuumed)
+            patch.setattr("hitl_tui.verbs.checking.copy.Copy", copied)
             patch.setattr("hitl_tui.plain.conversations.confirm", lambda console, question: True)
             match host:
                 case "screen":
@@ -124,7 +141,7 @@ class Hosts:
                     self._as_subcommand(case)
         return sent
 
-    async def _on_screen(self, case: Case, path: Path, sent: list[Command[Any] | OnStore]) -> None:
+    async def _on_screen(self, case: Case, path: Path, sent: list[Sent]) -> None:
         store = SQLiteCheckpointer(path)
         hub = hub_over(store, load_settings({"reviewer": "ann"}))
 
@@ -215,7 +232,7 @@ async def _choose(screen: Screen, name: str) -> None:
     await screen.press(option.key)
 
 
-def as_sent(command: Command[Any] | OnStore) -> Command[Any] | OnStore:
+def as_sent(command: Sent) -> Sent:
     """Return a command without what a host adds: the hash of what it showed, and whether nobody watches."""
     added = {"seen": b"", "unattended": False}
     changes = {name: value for name, value in added.items() if hasattr(command, name)}

@@ -23,6 +23,7 @@ from hitl_tui.ui.screens.run_look import (
 )
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.actions import ALL_BY_ID
 from hitl_tui.view.session import ViewSession
@@ -117,12 +118,6 @@ async def _edit_code(screen: RunScreen, session: ViewSession) -> None:
         open_at(screen.app, frame.file, frame.line)
     except EditorFailed as error:
         screen.complain(error)
-
-
-def _copy(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.run_copy import ask_copy
-
-    ask_copy(screen, session)
 
 
 def _costs(screen: RunScreen, session: ViewSession) -> None:
@@ -275,17 +270,30 @@ def _verb_handlers() -> dict[str, Do]:
     def handler(entry: VerbEntry) -> Do:
         return _shown(lambda screen, session: _play(screen, session, entry))
 
-    loaded = ((entry, entry.load().action) for entry in verbs().values())
-    return {action.id: handler(entry) for entry, action in loaded if action is not None}
+    loaded = ((entry, entry.load()) for entry in verbs().values())
+    return {
+        verb.action.id: handler(entry)
+        for entry, verb in loaded
+        if verb.action is not None and verb.about == "thread"
+    }
 
 
 def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
     from hitl_tui.ui.conversations import play
 
-    selected = screen.query_one(ChannelsPane).selected
-    asked = screen.review.asked_about
-    request = asked.id if asked is not None else ""
-    screen.command(partial(play, screen, session, entry.load(), selected=selected, request=request))
+    selected, pane = screen.query_one(ChannelsPane).selected, screen.query_one(ValuePane)
+    asked, card = screen.review.asked_about, screen.review.card
+    start = partial(
+        play,
+        screen,
+        session,
+        entry.load(),
+        selected=selected,
+        part=pane.part if pane.text is not None and pane.text.channel == selected else None,
+        request=asked.id if asked is not None else "",
+        answering=(card.review.chosen, card.review.reason) if card is not None else ("", ""),
+    )
+    screen.command(start)
 
 
 HANDLERS: Final[Mapping[str, Do]] = {
@@ -323,7 +331,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "look.artifacts": _shown(_artifacts),
     "look.items": _shown(_items),
     "look.followed": lambda screen: screen.review.turn_followed(),
-    "look.copy": _shown(_copy),
     "look.taint": _shown(_taint),
     "look.contract": _shown(_contract),
     "look.channels": filter_channels,
