@@ -1,4 +1,4 @@
-"""Whose it is to decide what waits, in lines: claiming it, handing it over, allowing calls of a tool."""
+"""Claims in plain text mode: claiming a request, handing it over, allowing calls of a tool."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hitl_tui.view.lines import split_words
 
 
 def allow(context: Context, typed: str) -> None:
-    """List what is allowed; "call": the call that waits; "TOOL NAME=PATTERN…"; "revoke ID".
+    """List the allowances; "call" allows the waiting call; "TOOL NAME=PATTERN…"; "revoke ID".
 
     Raises:
-        UsageError: no call waits alone, a pattern can't be read, or there is no such allowance.
+        UsageError: no single call waits, a pattern can't be parsed, or there is no such allowance.
     """
     word, _, rest = typed.partition(" ")
     if word:

@@ -43,21 +43,21 @@ from hitl_tui.view.lines import content, name, sentence
 from hitl_tui.view.value_lines import value_lines
 
 _ROWS: Final = 100
-"""Rows of what a question is about."""
+"""Number of rows of a question's subject."""
 
 
 class Typed(NamedTuple):
-    """What was typed after a verb: texts by field, and the choice that was named."""
+    """Input after a verb: texts by field, and the named choice."""
 
     fields: dict[str, str]
     choice: str = ""
 
 
 def play(context: Context, entry: VerbEntry, words: str) -> None:
-    """Play the conversation of a verb to its end, then say how the thread is now.
+    """Play the conversation of a verb to its end, then print the state of the thread.
 
     Args:
-        words: what was typed after the verb.
+        words: the input after the verb.
 
     Raises:
         UsageError: the words do not fit the verb, or the verb can't be used on the thread.
@@ -99,7 +99,7 @@ class _Player:
     """Answers a conversation.
 
     Args:
-        asks: ask for what was not typed, also if it need not be given.
+        asks: whether to ask for missing input even if it is optional.
     """
 
     context: Context
@@ -189,7 +189,7 @@ class _Player:
         return None if ask.missing(texts) else Reply(choice.name, texts)
 
     def _choose(self, ask: Ask) -> Choice | None:
-        """Return the choice that was typed, else ask for one; a single one needs no question."""
+        """Return the typed choice, else ask for one; a single one needs no question."""
         if self.typed.choice:
             for choice in ask.choices:
                 if choice.name == self.typed.choice:
@@ -211,7 +211,7 @@ class _Player:
         return next((choice for choice in ask.choices if word in (choice.key, choice.name) and word), None)
 
     def _texts(self, ask: Ask) -> dict[str, str]:
-        """Return what was typed after the verb, if it was accepted, and ask for the other fields."""
+        """Return the input after the verb if it was accepted, and ask for the other fields."""
         texts = (
             {} if ask.refused else {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
         )
@@ -229,7 +229,7 @@ class _Player:
 
 
 def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
-    """Read what was typed after a verb: values in their order, NAME=VALUE, and names of choices.
+    """Parse the input after a verb: values in their order, NAME=VALUE, and names of choices.
 
     Raises:
         UsageError: a word that does not fit.
@@ -265,7 +265,7 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
 
 
 def _rest(verb: Verb, words: str) -> Typed | None:
-    """Read a step and a text as they were typed, for a verb that takes one; None if fields are named."""
+    """Return a step and a text as they were typed, for a verb that takes one; None if fields are named."""
     field = next((field for field in verb.arguments if field.rest), None)
     if field is None:
         return None

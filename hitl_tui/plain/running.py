@@ -1,4 +1,4 @@
-"""Running a thread in lines: opened, begun, stepped, run on, ended, undone; what happens, where it stands."""
+"""Running a thread in plain text mode: its input, steps, runs, answers and undo, and its state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENTRIES = 200
 
 
 def begin(context: Context) -> None:
-    """Ask a new thread for its input, again until it fits."""
+    """Ask for the input of a new thread, again until it fits."""
     snapshot = context.snapshot()
     fields = context.run(context.driver.context_fields()) if snapshot.progress.head < 0 else ()
     if not snapshot.graph.inputs and not any(field.required for field in fields):
@@ -56,7 +56,7 @@ def begin(context: Context) -> None:
 
 
 def _ask_for(context: Context, field: InputField) -> str:
-    """What is typed for an input."""
+    """Ask for an input."""
     example = f" (as in: {name(field.example)})" if field.example else ""
     while not (typed := context.console.ask(f"{name(field.label)}{example}:")):
         context.console.say("It is required; ctrl+d quits.")
@@ -64,7 +64,7 @@ def _ask_for(context: Context, field: InputField) -> str:
 
 
 def _context_for(context: Context, fields: Sequence[ContextField]) -> dict[str, Any]:
-    """What is typed for the fields of the graph's context; an empty line leaves one out."""
+    """Ask for the fields of the graph's context; an empty line leaves one out."""
     given: dict[str, Any] = {}
     for field in fields:
         default = f" (as in: {name(field.default)})" if field.default else ""
@@ -78,7 +78,7 @@ def _context_for(context: Context, fields: Sequence[ContextField]) -> dict[str, 
 
 
 def look(context: Context) -> None:
-    """Where the thread stands, what it holds and what it asks."""
+    """Print the state of the thread, its values and its requests."""
     snapshot = context.snapshot()
     context.console.say(f"Thread {short_id(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
     if unbuilt := context.driver.refusal(PrepareGraph):
@@ -92,14 +92,14 @@ def look(context: Context) -> None:
 
 
 def where(context: Context) -> None:
-    """Say where nodes that run are now, also those whose attempt was given up, or where a node failed."""
+    """Print where the code of running nodes is now, with abandoned attempts, or where a node failed."""
     if not (lines := _running_at(context)):
         lines = failed_at(context.snapshot().progress) or ["None of your code runs in this process."]
     context.console.say(*lines)
 
 
 def _running_at(context: Context) -> list[str]:
-    """The stacks of the nodes whose code runs in this process."""
+    """Return the stacks of the nodes whose code runs in this process."""
     lines: list[str] = []
     for node in context.snapshot().graph.nodes:
         for frames in context.run(context.driver.where(node.name)):
@@ -119,7 +119,7 @@ def say_standing(context: Context, snapshot: Snapshot) -> None:
 
 
 def step(context: Context, typed: str) -> None:
-    """One step: over a subgraph, into it, or out of one."""
+    """Run one step: over a subgraph, into it, or out of one."""
     if typed not in ("", "into", "out"):
         raise UsageError(f"there is no step {typed!r}", "s, s into or s out")
     if typed == "out":
@@ -134,7 +134,7 @@ def step(context: Context, typed: str) -> None:
 
 
 def run_on(context: Context, typed: str) -> None:
-    """Run on and on, or up to a node."""
+    """Run until something waits, or up to a node."""
     points = armed(context)
     if typed:
         points = (*points, read_breakpoint(typed, context.snapshot().graph))
@@ -148,7 +148,7 @@ def armed(context: Context) -> tuple[Breakpoint, ...]:
 
 
 def _go(context: Context, command: Step | Run) -> None:
-    """Run, and tell what happens until it stops."""
+    """Run, and print what happens until it stops."""
     once = isinstance(command, Step)
     snapshot = context.snapshot()
     if waiting_request(snapshot) is not None:
@@ -162,7 +162,7 @@ def _go(context: Context, command: Step | Run) -> None:
 
 
 def _may_try_again(context: Context, snapshot: Snapshot) -> bool:
-    """Tell what failed or was given up and is tried again; where it reaches outside, ask first."""
+    """Print what failed or was stopped and will run again; if it has side effects, ask first."""
     progress = snapshot.progress
     if progress.status != "failed" and not progress.uses:
         return True
@@ -172,7 +172,7 @@ def _may_try_again(context: Context, snapshot: Snapshot) -> bool:
 
 
 def decide_and_go_on(context: Context, typed: str) -> None:
-    """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
+    """Ask for a decision; then the thread continues to its next stop unless it was being stepped through."""
     if not decide(context, typed):
         return
     print_events(context)
@@ -212,7 +212,7 @@ def continue_after_deadline(context: Context) -> bool:
 
 
 def follow(context: Context) -> None:
-    """Tell what runs until it has ended; ctrl+c pauses it."""
+    """Print what happens until the run has ended; ctrl+c pauses it."""
     driver = context.driver
     asked = False
     while True:
@@ -237,7 +237,7 @@ async def _until_ended(context: Context) -> None:
 
 
 def print_events(context: Context) -> bool:
-    """Tell the events since the last time; True if a run has ended among them."""
+    """Print the events since the last time; return True if a run has ended among them."""
     ended = False
     while context.unprinted:
         context.console.say(*context.node_text.lines(context.unprinted.pop(0)))
@@ -250,7 +250,7 @@ def print_events(context: Context) -> bool:
 
 
 def roll_back(context: Context) -> None:
-    """Say what would be undone, in its order, and do it after a yes."""
+    """Print what would be undone, in order, and do it after a yes."""
     snapshot = ready_to(context, Rollback)
     entries = context.run(context.driver.rollback_entries())
     left = remaining(entries)
@@ -273,7 +273,7 @@ def roll_back(context: Context) -> None:
 
 
 def open_thread(context: Context, typed: str) -> None:
-    """Turn to another thread; without a name it is asked for, and empty is the one that this one runs for.
+    """Switch to another thread; without a name ask for it, and for an empty one switch to the owner.
 
     Raises:
         UnknownThread: there is none of that name.

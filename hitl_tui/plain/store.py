@@ -1,4 +1,4 @@
-"""The store in lines: what fills it, threads deleted by name or by a rule, space given back."""
+"""Store in plain text mode: what fills it, threads deleted by name or by a rule, freed space."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FORCE: Final = "force"
 
 
 def delete(context: Context, typed: str) -> None:
-    """Delete threads with their forks and what ran inside them, after a yes; "force" takes what waits, too.
+    """Delete threads with their forks and subgraphs' threads, after a yes; "force" includes waiting ones.
 
     Raises:
         UsageError: none is named, or nothing can be deleted here.
@@ -46,10 +46,10 @@ def delete(context: Context, typed: str) -> None:
 def prune(context: Context, typed: str) -> None:
     """Delete the threads that a rule does not keep, after a yes: "older 30d", "last 5", "decided".
 
-    Without words by [retention] of the configuration; "force" takes what runs or waits, too.
+    Without words by [retention] of the configuration; "force" includes threads that run or wait.
 
     Raises:
-        UsageError: there is no rule, it can't be read, or nothing can be deleted here.
+        UsageError: there is no rule, it can't be parsed, or nothing can be deleted here.
     """
     words, force = _words(typed)
     given: dict[str, object] = {}
@@ -72,7 +72,7 @@ def _words(typed: str) -> tuple[list[str], bool]:
 
 
 def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -> None:
-    """Say what would go and why the rest stays, ask, and delete it; ctrl+c stops between two batches."""
+    """Print what would be deleted and why the rest is kept, ask, and delete; ctrl+c stops after a batch."""
     hub, say = context.hub, context.console.say
     plan: DeletionPlan = context.run(hub.plan_deletion(what, force=force, spared=context.driver.thread_id))
     words = plan_words(plan)

@@ -27,7 +27,6 @@ MESSAGES: Final = "messages"
 NAMES: Final = "names"
 TEST_NAMES: Final = "names of tests"
 DOCSTRINGS: Final = "docstrings"
-DIALECT: Final = "docstrings of rewritten packages"
 
 BANNED: Final[Mapping[str, Mapping[str, str]]] = {
     GUIDES: {
@@ -75,9 +74,7 @@ BANNED: Final[Mapping[str, Mapping[str, str]]] = {
         r"g(o|oes|one) on": "continue",
     },
     DOCSTRINGS: {
-        r"at whoever|of whom is|to whom what": "say who does what",
-    },
-    DIALECT: {
+        r"to whom what": "say who does what",
         r"go(es|ing)? on|went on|gone on": "continue",
         r"None where": "None if",
         r"whoever|of whom": "the person who",
@@ -88,9 +85,6 @@ BANNED: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """For each place, as a regular expression for whole words, what it must not say, and what to say instead."""
-
-YET_TO_REWRITE: Final = ("plain", "ui")
-"""Packages whose docstrings are not checked for `DIALECT` yet; their names and messages are checked."""
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "docs/spec/verify.md: long sentence": "specifies bytes; shorter sentences would repeat the same subject",
@@ -154,14 +148,13 @@ def code_findings() -> Iterator[Finding]:
     """Findings in messages, names and docstrings of the package."""
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
-        package = path.relative_to(PACKAGE).parts[0]
         for text in ui_texts(path):
             for said, instead in words_in(MESSAGES, text.text):
                 yield Finding(f"{place}:{text.line}", said, text.text, instead)
             yield from _of_length(f"{place}:{text.line}", text.text)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _of_docstring(place, node, dialect=package not in YET_TO_REWRITE)
+                yield from _of_docstring(place, node)
             for name in names_given(node):
                 yield from _of_name(f"{place}:{getattr(node, 'lineno', 1)}", name)
 
@@ -208,15 +201,14 @@ def _of_name(place: str, name: str) -> Iterator[Finding]:
 
 
 def _of_docstring(
-    place: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, *, dialect: bool
+    place: str, node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[Finding]:
     docstring = ast.get_docstring(node)
     if not docstring:
         return
     first = docstring.partition("\n")[0]
-    for checked in (DOCSTRINGS, *([DIALECT] if dialect else [])):
-        for said, instead in words_in(checked, docstring):
-            yield Finding(place, said, first, instead)
+    for said, instead in words_in(DOCSTRINGS, docstring):
+        yield Finding(place, said, first, instead)
     if not isinstance(node, ast.Module) and says_nothing(node.name, first):
         yield Finding(
             f"{place}:{node.lineno}", "says nothing", f"{node.name}: {first}", "what it returns or does"

@@ -101,7 +101,7 @@ async def test_a_thread_that_asks_again_comes_last():
 async def test_without_another_one_it_says_so_and_stays():
     async with waiting() as it:
         await it.press("n")
-        await it.shows("no other thread waits for a human")
+        await it.shows("no other thread waits for a person")
         await it.press("d")
         await card_of(it, "t")
 

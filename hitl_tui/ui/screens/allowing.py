@@ -1,4 +1,4 @@
-"""Calls of tools that need no approval in a thread: allowing them, and taking that back."""
+"""Allowances: calls of tools that need no approval in a thread; adding and revoking them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hitl_tui.view.session import ViewSession
 
 
 def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) -> None:
-    """Ask which calls of a tool are allowed in this thread from now on; what waits is then approved, too."""
+    """Ask which calls of a tool to allow in this thread from now on; waiting ones are then approved, too."""
 
     async def allow(args: Mapping[str, Any], note: str | None, *, exact: bool) -> None:
         seen = session.view.state_hash
@@ -61,7 +61,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
 
 
 async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
-    """List what is allowed in a thread; one that is chosen can be taken back."""
+    """List the allowances of a thread; choosing one revokes it."""
     snapshot = await session.driver.snapshot()
     known = allowances(snapshot.ledger, snapshot.thread_id)
     if not known:
@@ -73,7 +73,7 @@ async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
             _ask_revoke(screen, session, actor, next(each for each in known if each.id == answer.id))
 
     text = ["These calls need no approval here. Choose one to revoke it."]
-    # The way back comes first, so that enter alone chooses none.
+    # Leaving comes first, so that enter alone chooses none.
     options = [BACK]
     options += [
         Option(each.id, str(number) if number < 10 else "", allowance_words(each))

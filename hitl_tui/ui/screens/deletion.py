@@ -1,4 +1,4 @@
-"""Deleting threads: what would go and why the rest stays, one key, how far it is, and a stop on the way."""
+"""Deletion of threads: a preview with reasons, one key, its progress, and a way to stop it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KEPT_OF_THEM: Final = (
 
 
 class DeletionScreen(OverlayScreen):
-    """Comes back with how many threads went.
+    """Returns how many threads were deleted.
 
     Args:
         what: the threads, or the rule of `prune`.
@@ -93,7 +93,7 @@ class DeletionScreen(OverlayScreen):
 
     @property
     def under_way(self) -> str:
-        """What becomes of a deletion that goes on when one leaves; "" where none does."""
+        """Return what happens to a running deletion if the user leaves; "" if none runs."""
         if not self._deleting or self._plan is None:
             return ""
         gone, of = len(self._gone), len(self._plan.going)
@@ -121,7 +121,7 @@ class DeletionScreen(OverlayScreen):
             progress.stop()
         self._show()
 
-    # What is shown.
+    # The display.
 
     def _show(self) -> None:
         view = self.query_one("#batch", LineView)
@@ -147,7 +147,7 @@ class DeletionScreen(OverlayScreen):
             view.set_titles(capital(words))
 
     def _lines(self, width: int) -> Iterator[Line]:
-        """What goes, then what stays and why."""
+        """Return what is deleted, then what is kept and why."""
         plan = self._plan
         if self._failure:
             yield from _rows(self._failure, width, "error")
@@ -192,11 +192,11 @@ class DeletionScreen(OverlayScreen):
             footer.refresh()
 
     def on_resize(self) -> None:
-        """Rows are wrapped for the width."""
+        """Wrap the rows for the width."""
         self.call_after_refresh(self._show)
 
     def on_descendant_focus(self) -> None:
-        """Say the keys of what has the focus."""
+        """Show the keys of the widget with the focus."""
         self._show()
 
     @on(Input.Submitted)
@@ -206,20 +206,20 @@ class DeletionScreen(OverlayScreen):
     # The actions.
 
     def action_why(self) -> None:
-        """Type why."""
+        """Move to the reason."""
         if not (self._deleting or self._over):
             field = self.query_one(Input)
             field.remove_class("-empty")
             field.focus()
 
     def action_unrest(self) -> None:
-        """Include running and waiting, or that no more."""
+        """Include running and waiting threads, or exclude them again."""
         if self._plan is not None and not (self._deleting or self._over):
             self._force = not self._force
             self._look()
 
     def action_back(self) -> None:
-        """From the words to the list; stop what is going on; else back."""
+        """Go from the reason to the list; or stop the running deletion; else go back."""
         if self.focused is self.query_one(Input):
             self.query_one("#batch").focus()
         elif self._deleting:
@@ -230,7 +230,7 @@ class DeletionScreen(OverlayScreen):
 
     @decides
     def action_go(self) -> None:
-        """Delete what the list says."""
+        """Delete the listed threads."""
         if self._plan is not None and self._plan.going and not (self._deleting or self._over):
             self._deleting = True
             self._show()
@@ -259,11 +259,11 @@ def _rows(text: str, width: int, role: Role) -> Iterator[Line]:
 
 
 def ask_prune(app: App[object], given: Mapping[str, object], prune: Callable[[Retention], None]) -> None:
-    """Ask for the rule by which threads go.
+    """Ask for the rule that selects the threads to delete.
 
     Args:
-        given: that of the configuration.
-        prune: goes on with the rule.
+        given: the rule of the configuration.
+        prune: called with the rule.
     """
 
     def answered(answer: DialogResult | None) -> None:

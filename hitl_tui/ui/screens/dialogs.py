@@ -1,4 +1,4 @@
-"""Small questions over the run screen: a few sentences, sometimes a field or two, and a few answers."""
+"""Small dialogs over the run screen: a few sentences, sometimes a field or two, and a few answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 
 
 class DialogField(msgspec.Struct, frozen=True):
-    """A line to type in; one that is `optional` does not get the focus first."""
+    """Line to type in; an `optional` one does not get the focus first."""
 
     id: str
     label: str
@@ -49,14 +49,14 @@ class DialogField(msgspec.Struct, frozen=True):
 
 
 class DialogResult(msgspec.Struct, frozen=True):
-    """What was chosen, and what the fields held then."""
+    """The chosen answer, and the texts of the fields."""
 
     id: str
     fields: dict[str, str]
 
 
 class Dialog(Modal[DialogResult | None]):
-    """A question; esc is always a way out that does nothing."""
+    """Dialog; esc always leaves it without doing anything."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
@@ -83,14 +83,14 @@ class Dialog(Modal[DialogResult | None]):
             yield Choices(self._options)
 
     def on_mount(self) -> None:
-        """Focus the first thing that can be typed in, else the answers."""
+        """Focus the first required field, else the answers."""
         self.query_one("#dialog-text", LineView).can_focus = False
         self._show_text()
         wanted = [field.id for field in self._fields if not field.optional]
         (self.query_one(f"#{wanted[0]}") if wanted else self.query_one(Choices)).focus()
 
     def say_more(self, sentences: Sequence[str]) -> None:
-        """Add what became known since it was asked."""
+        """Add information that arrived after the question."""
         self._more = tuple(sentences)
         self._show_text()
 
@@ -101,19 +101,19 @@ class Dialog(Modal[DialogResult | None]):
         ]
         for view in self.query("#dialog-text").results(
             LineView
-        ):  # there is none while the dialog comes or goes
+        ):  # there is none while the dialog opens or closes
             view.show([*rows, ()])
             view.styles.height = len(rows) + 1
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """In the last field enter takes the first answer."""
+        """Let enter take the first answer in the last field."""
         fields = list(self.query(Input))
         last = bool(fields) and event.widget is fields[-1] and not self._way_back_first
         self.query_one(Choices).take_keys_from(("ask.back",), entered=0 if last else None)
 
     @property
     def _way_back_first(self) -> bool:
-        """Whether enter alone does nothing: from the last field it leads to the answers."""
+        """Whether enter alone does nothing: from the last field it moves to the answers."""
         return self._options[0].key == "ask.back"
 
     def action_dismiss_none(self) -> None:
@@ -129,7 +129,7 @@ class Dialog(Modal[DialogResult | None]):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        """On to the next field; in the last one enter takes the first answer."""
+        """Move to the next field; in the last one enter takes the first answer."""
         fields = list(self.query(Input))
         focused = self.focused
         if focused is not fields[-1] or self._way_back_first:
@@ -142,7 +142,7 @@ class Dialog(Modal[DialogResult | None]):
 
 
 class Labelled(Vertical):
-    """A field with its label above it."""
+    """Field with its label above it."""
 
     def __init__(self, field: DialogField) -> None:
         super().__init__(classes="labelled")
@@ -155,7 +155,7 @@ class Labelled(Vertical):
 
 
 def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) -> None:
-    """Ask what becomes of the run that a server has under way on a thread."""
+    """Ask what to do about the run that a server already has of a thread."""
     options = [
         Option("reject", "ask.back", "leave it", "nothing is run"),
         Option("enqueue", "w", "wait for it", "and continue after it"),
@@ -172,11 +172,11 @@ def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) ->
 
 
 class QuitDialog(Dialog):
-    """Asks before the app is left, from whatever screen is open, and keeps up with what happens meanwhile.
+    """Asks before the app is left, from any screen, and follows what happens meanwhile.
 
     Args:
-        lost: gives a sentence for each thing that would be lost by leaving now.
-        unsent: gives the decision that could be sent before leaving, "" for none.
+        lost: returns a sentence for each thing that would be lost by leaving now.
+        unsent: returns the decision that could be sent before leaving, "" for none.
     """
 
     def __init__(self, lost: Callable[[], Sequence[str]], unsent: Callable[[], str]) -> None:
@@ -185,7 +185,7 @@ class QuitDialog(Dialog):
         super().__init__("Quit?", self._sentences(), self._options)
 
     def on_mount(self) -> None:
-        """A decision may be sent, or a run may end, while this asks."""
+        """Follow changes: a decision may be sent, or a run may end, while this asks."""
         self.set_interval(_LOOK_EVERY, self._look)
 
     def _sentences(self) -> list[str]:
@@ -206,7 +206,7 @@ class QuitDialog(Dialog):
                 self.query_one(Choices).set_options(options)
 
     def leave(self) -> None:
-        """What was asked is answered: leave."""
+        """Leave, as the question is answered."""
         self.dismiss(DialogResult("leave", {}))
 
 
@@ -216,11 +216,11 @@ def ask_quit(
     unsent: Callable[[], str],
     leave: Callable[[bool], None],
 ) -> None:
-    """Say what would be lost, and ask.
+    """Show what would be lost, and ask.
 
     Args:
-        lost: gives a sentence for each thing that would be lost by leaving now.
-        unsent: gives the decision that could still be sent, "" for none.
+        lost: returns a sentence for each thing that would be lost by leaving now.
+        unsent: returns the decision that could still be sent, "" for none.
         leave: called with whether to send that decision first.
     """
 
@@ -232,7 +232,7 @@ def ask_quit(
 
 
 class TrustDialog(Dialog):
-    """Asks whether a graph of a thread's record may run; whoever leaves it in any way says no."""
+    """Asks whether a graph of a thread's record may run; closing it in any way means no."""
 
     def __init__(self, question: Question) -> None:
         options = [
@@ -249,23 +249,23 @@ class TrustDialog(Dialog):
             self.agreed.set_result(answer is not None and answer.id == "trust")
 
     def on_unmount(self) -> None:
-        """Something took it away without an answer."""
+        """Answer no if it was removed without an answer."""
         self.settle(None)
 
 
 async def ask_trust(app: App[Any], question: Question) -> bool:
-    """Ask whether a graph may run, over whatever is open."""
+    """Ask whether a graph may run, over any open screen."""
     dialog = TrustDialog(question)
     app.call_later(app.push_screen, dialog, dialog.settle)
     return await dialog.agreed
 
 
 def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
-    """Ask before changes are lost that were made on a screen.
+    """Ask before dropping changes that were made on a screen.
 
     Args:
         what: a sentence about them.
-        drop: called where the user agrees.
+        drop: called if the user agrees.
     """
     options = [Option("keep", "ask.back", "keep editing"), Option("drop", "d", "discard the changes")]
 
@@ -280,8 +280,8 @@ def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> N
     """Ask for the file of a policy.
 
     Args:
-        rows: how many requests it would be asked about.
-        decide_by: goes on with the file.
+        rows: number of requests that the policy would answer.
+        decide_by: called with the file.
     """
 
     def answered(answer: DialogResult | None) -> None:

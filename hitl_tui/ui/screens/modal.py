@@ -22,20 +22,20 @@ Severity = Literal["information", "warning", "error"]
 
 
 class StoreHost(Protocol):
-    """The screen that a question about a store stands over."""
+    """Screen below a dialog about a store."""
 
     @property
     def app(self) -> App[object]:
         """App that it belongs to."""
 
     def command(self, work: Work, group: str = "command") -> None:
-        """Do some work; errors are shown and not raised."""
+        """Do some work; show errors instead of raising them."""
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """Show a short message."""
 
     def show_work(self, text: str) -> None:
-        """Say what goes on, until the next message."""
+        """Show the progress until the next message."""
 
 
 class Host(StoreHost, Protocol):

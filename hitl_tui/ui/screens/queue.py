@@ -1,4 +1,4 @@
-"""The queue of what waits for a human, live: sort, filter, look at one beside it, open it, mark several."""
+"""Live queue of requests that wait for a person: sort, filter, preview, open, mark several."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
 _ATTENDED: Final = 2.0
-"""Seconds after which all is read again while somebody is at something: who is killed writes nothing."""
+"""Seconds until all is read again while somebody has a request open: a killed process writes nothing."""
 _FIRST: Final = 50
-"""Threads that are painted before the rest is read: those that have waited longest."""
+"""Number of threads that are painted before the rest is read: those that have waited longest."""
 _PREVIEW_FROM: Final = 140
 _WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
 _REST: Final = 0.15
@@ -70,7 +70,7 @@ _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
 
 
 def load_view(file: Path) -> QueueView:
-    """How the queue was looked at last; as at first where that can't be read."""
+    """Return the last filter and order of the queue; the defaults if they can't be read."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=QueueView)
     except (OSError, msgspec.MsgspecError, UnicodeError):
@@ -78,7 +78,7 @@ def load_view(file: Path) -> QueueView:
 
 
 def save_view(file: Path, view: QueueView) -> None:
-    """Keep how the queue is looked at."""
+    """Save the filter and order of the queue."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(msgspec.json.encode(view))
@@ -87,7 +87,7 @@ def save_view(file: Path, view: QueueView) -> None:
 
 
 class QueueWays(Protocol):
-    """Where the queue leads."""
+    """Destinations of the queue."""
 
     def choose(self) -> None:
         """Show all threads in its place."""
@@ -96,24 +96,24 @@ class QueueWays(Protocol):
         """Ask for a graph to start a thread of."""
 
     def go_on(self, thread: str) -> None:
-        """Let a thread that was decided go on."""
+        """Continue a thread that was decided."""
 
 
 class QueueHeader(LineBar):
-    """How many wait, what of it presses, and how it is sorted."""
+    """How many requests wait, the urgent ones, and the order."""
 
     def __init__(self) -> None:
         super().__init__(id="header")
         self._parts: tuple[str, str, str] = ("", "", "")
 
     def show(self, count: str, presses: str, sorted_by: str) -> None:
-        """Show these; paints only if something differs."""
+        """Show these; paint only if something differs."""
         if (count, presses, sorted_by) != self._parts:
             self._parts = count, presses, sorted_by
             self.refresh()
 
     def bar(self, width: int) -> Line:
-        """The spans; of what presses the last parts give way first."""
+        """Return the spans; the last parts of the urgent ones are cut first."""
         waits, presses, by = self._parts
         left: Line = (ours(" queue  ", "brand"), ours(f" {waits} ", "badge"))
         right: Line = (trusted("sorted by ", "dim"), trusted(f"{by} "))
@@ -172,12 +172,12 @@ class QueueList(LineView):
 
     @property
     def selected(self) -> QueueRow | None:
-        """The row of the cursor."""
+        """Row of the cursor."""
         at = self.cursor_row
         return self.rows[at] if at is not None and at < len(self.rows) else None
 
     def show_rows(self, rows: Sequence[QueueRow], none: str) -> None:
-        """Show these; the cursor stays on its row, or where that has gone at its place.
+        """Show these rows; the cursor stays on its row, or at its position if that has gone.
 
         Args:
             none: why there is none.
@@ -199,13 +199,13 @@ class QueueList(LineView):
         self._columns = columns_of(self.rows, self.size.width)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other columns for another width."""
+        """Lay out the columns for another width."""
         super().on_resize(event)
         self._measure()
         self.repaint()
 
     def visible_row(self, y: int) -> Row:
-        """The row of column names, or what waits."""
+        """Return the row of column names, or a request."""
         if not self.rows:
             return super().visible_row(y)
         if y == 0:
@@ -214,7 +214,7 @@ class QueueList(LineView):
         return self.grounded(self.line(at), self.ground(at)) if at < len(self.rows) else Row(())
 
     def line(self, row: int) -> Line:
-        """A row of the queue."""
+        """Return a row of the queue."""
         if not self.rows:
             return self.lines[row]
         shown = self.rows[row]
@@ -224,7 +224,7 @@ class QueueList(LineView):
         )  # fmt: skip
 
     def row_at(self, event: events.MouseEvent) -> int | None:
-        """The row under the mouse."""
+        """Return the row under the mouse."""
         offset = event.get_content_offset(self)
         row = round(self.scroll_y) + offset.y - 1 if offset is not None and offset.y else -1
         return row if 0 <= row < len(self.rows) else None
@@ -251,14 +251,14 @@ class QueueList(LineView):
 
 
 class QueueScreen(LiveScreen):
-    """Comes back with the row to open (see `QueueChoice`), or None.
+    """Returns the row to open (see `QueueChoice`), or None.
 
     Args:
         file: where the filter and the order are kept.
-        signs: whether a key signs what is decided here.
-        to: where it leads.
-        came_from: the thread that was opened from it last: the cursor begins there, while it waits.
-        keys: those that opened it and close it again.
+        signs: whether a key signs the decisions made here.
+        to: its destinations.
+        came_from: the thread last opened from it: the cursor begins there while that waits.
+        keys: the keys that opened it and close it again.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "queue.tcss"]
@@ -323,12 +323,12 @@ class QueueScreen(LiveScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """The filter takes no room yet, and the preview no keys."""
+        """Hide the empty filter, and give the preview no keys."""
         self._show_filter()
         self.query_one("#preview", LineView).can_focus = False
 
     def look(self) -> None:
-        """Read what waits where somebody has written; paint it again as minutes pass."""
+        """Read the requests if somebody has written; paint them again as minutes pass."""
         super().look()
         if time.monotonic() >= self._painted_at + _PAINT_EVERY:
             self._painted_at = time.monotonic()
@@ -336,7 +336,7 @@ class QueueScreen(LiveScreen):
             self._detail.refresh()
 
     async def read(self) -> None:
-        """Read what waits, and show it; what can't be read now is tried again."""
+        """Read the requests, and show them; if that fails now, try again later."""
         try:
             if self._read or not await self._read_first():
                 self._rows = rows_of(await self.hub.waiting(MOST))
@@ -351,11 +351,11 @@ class QueueScreen(LiveScreen):
         self._read = True
         self._show()
         here = [at for at, row in enumerate(self._list.rows) if row.name == self._came_from]
-        if begins and here:  # else it is at the most urgent of all
+        if begins and here:  # else it is at the most urgent one
             self._list.select(here[0])
 
     async def _read_first(self) -> bool:
-        """Read some of what waits, and paint it where there is more; gives whether that is all."""
+        """Read some of the requests, and paint them if there are more; return whether these are all."""
         first = await self.hub.waiting(_FIRST)
         self._rows = rows_of(first)
         if len(first) < _FIRST:
@@ -367,8 +367,8 @@ class QueueScreen(LiveScreen):
         return False
 
     def _show(self) -> None:
-        """Show what was read, as it is filtered and sorted now."""
-        if not self.display:  # while it is removed, its parts go one by one
+        """Show the requests as they are filtered and sorted now."""
+        if not self.display:  # while it is being removed, its parts go one by one
             return
         now = self._now()
         shown = self._view.shown(self._rows, now, self._me)
@@ -406,7 +406,7 @@ class QueueScreen(LiveScreen):
             footer.refresh()
 
     def _show_filter(self) -> None:
-        """The field for the filter takes room where there is something in it."""
+        """Show the field for the filter if it has a text."""
         if not self.display:
             return
         field = self.query_one(Input)
@@ -425,7 +425,7 @@ class QueueScreen(LiveScreen):
             self._preview()
 
     def _preview(self) -> None:
-        """Show what the selected row is about, where there is room and once the cursor rests on it."""
+        """Show the subject of the selected row, if there is room and once the cursor rests on it."""
         if not self.display:
             return
         pane, row = self.query_one("#preview", LineView), self._list.selected
@@ -453,7 +453,7 @@ class QueueScreen(LiveScreen):
         pane.set_titles(row.name)
         pane.show(lines, home=True)
 
-    # What is typed.
+    # Text input.
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -469,16 +469,16 @@ class QueueScreen(LiveScreen):
             self._show()
 
     def on_descendant_focus(self) -> None:
-        """Say the keys of what has the focus."""
+        """Show the keys of the widget with the focus."""
         self._show_filter()
         self._show_keys()
 
     def on_descendant_blur(self) -> None:
-        """An empty filter takes no room."""
+        """Hide an empty filter."""
         self._show_filter()
 
     def on_unmount(self) -> None:
-        """Keep how it was looked at."""
+        """Save the filter and the order."""
         save_view(self._file, self._view)
 
     # The actions.
@@ -507,12 +507,12 @@ class QueueScreen(LiveScreen):
         self._show()
 
     def action_mark_all(self) -> None:
-        """Mark all that are shown."""
+        """Mark all shown rows."""
         self._list.marks.turn_all(self._list.rows)
         self._show()
 
     def action_decide(self) -> None:
-        """Decide what is marked, or else the selected row."""
+        """Decide the marked rows, or else the selected one."""
         from hitl_tui.ui.screens.batch import BatchScreen
 
         row, marks = self._list.selected, self._list.marks
@@ -527,7 +527,7 @@ class QueueScreen(LiveScreen):
             self.app.push_screen(screen, lambda _: self._after_batch(alone))
 
     def action_policy(self) -> None:
-        """Ask for a file of rules, then show what they would answer to what is marked, or to all shown."""
+        """Ask for a file of rules, then preview their answers to the marked rows, or to all shown ones."""
         from hitl_tui.ui.screens.dialogs import ask_policy
 
         rows = self._list.marks.rows or [row for row in self._list.rows if row.asks]
@@ -554,10 +554,10 @@ class QueueScreen(LiveScreen):
         self.app.push_screen(screen, lambda _: self._after_batch())
 
     def _after_batch(self, alone: QueueRow | None = None) -> None:
-        """Show what has become of it.
+        """Show the outcome of a batch.
 
         Args:
-            alone: what nobody had marked; it stays marked only where it was refused.
+            alone: a row that nobody had marked; it stays marked only if it was refused.
         """
         marks = self._list.marks
         if alone is not None and not marks.reason(alone):
@@ -602,7 +602,7 @@ class QueueScreen(LiveScreen):
         start_work(self, work, group=group)
 
     def show_work(self, text: str) -> None:
-        """Show what goes on."""
+        """Show the progress of an operation."""
         self.show_message(text)
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
@@ -610,14 +610,14 @@ class QueueScreen(LiveScreen):
         self.notify(text, title=title, severity=severity, markup=False)
 
     def action_filter(self) -> None:
-        """Type a filter in place of the one there is."""
+        """Edit the filter."""
         field = self.query_one(Input)
         field.remove_class("-empty")
         field.focus()
         field.select_all()
 
     def action_sort(self) -> None:
-        """Ask by which column to sort."""
+        """Ask for the column to sort by."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
         from hitl_tui.view.keymap import BACK, Option
 
@@ -639,7 +639,7 @@ class QueueScreen(LiveScreen):
         self._change(msgspec.structs.replace(self._view, reverse=not self._view.reverse))
 
     def action_threads(self) -> None:
-        """All threads."""
+        """Show all threads."""
         self.dismiss(None)
         self._to.choose()
 
@@ -649,13 +649,13 @@ class QueueScreen(LiveScreen):
         self._to.new()
 
     def action_decided(self) -> None:
-        """What the person decided in all threads."""
+        """Show what the person decided in all threads."""
         from hitl_tui.ui.screens.store import show_decisions
 
         show_decisions(self.app, self.hub, self._me, "queue.decided")
 
     def action_back(self) -> None:
-        """From the filter to the list, from the list to the run."""
+        """Go from the filter to the list, or from the list to the run."""
         if self._list.has_focus:
             self.dismiss(None)
         else:

@@ -1,4 +1,4 @@
-"""The run screen: its panes, kept up to date by one drain of events a frame, and its actions."""
+"""The run screen: its panes, updated once a frame from a batch of events, and its actions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _FAMILY_EVERY: Final = 0.5
-"""Seconds at least between two looks at the other threads of the family."""
+"""Least number of seconds between two checks of the other threads of the family."""
 _STATUS_WORDS: Final = {
     "step": "run.step",
     "continue": "run.continue",
@@ -84,39 +84,39 @@ _SOON: Final = 0.05
 """Seconds for which the paint of another step waits for its values."""
 _LONG_KINDS: Final = ("list", "object")
 _SHORT: Final = 40
-"""Characters of a value on one line that need no room of their own."""
+"""Number of characters of a value on one line that need no space of their own."""
 _BRIEF: Final = 240
-"""Characters of a stream that a few rows hold."""
+"""Number of characters of a stream that fit in a few rows."""
 _COVERED_SECONDS: Final = 1.0
-"""Seconds between two frames of a screen that lies below another one."""
+"""Seconds between two frames of a screen below another one."""
 _LOOK_SECONDS: Final = 0.1
-"""Seconds after which it looks whether it still does."""
+"""Seconds between checks whether it still is."""
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200
 
 
 _BESIDE_CARD: Final = ("card.comment", "card.uncomment", "card.hand", "card.allow")
-"""What the keys of an open card do while another pane has the focus, too, as after a selection there."""
+"""Effects of an open card's keys while another pane has the focus, for example after a selection there."""
 
 
 _WALKS: Final = {"app.next": "look.next", "app.before": "look.previous"}
-"""What keys do while a search is open, as in other pagers."""
+"""Effects of keys while a search is open, as in other pagers."""
 
 
 class RunScreen(RoleScreen):
-    """One thread: see it, step it, travel, edit, decide, fork.
+    """Screen of one thread: see it, step it, travel, edit, decide, fork.
 
-    What an action does stands in the table of `run_actions`; what is kept from one key to the next in the
+    What an action does is in the table of `run_actions`; state that outlasts a key is in the
     parts of the screen.
 
     Args:
-        session: the thread it begins with.
-        leave: leaves the app, after asking where something is in the air.
-        begun: called once it shows that thread, or with why it can't.
-        inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
+        session: the thread to begin with.
+        leave: leaves the app, after asking if something is unfinished.
+        begun: called once that thread is shown, or with why it can't be.
+        inputs: inputs of a thread without a step; None if they are asked for, or its defaults are used.
         breaks: breakpoints of the first thread's graph, as `--break` takes them.
-        waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
-        performance: what is shown to an audience; None for nothing.
+        waits_for: what a running node waits for before it can begin, in words; "" for nothing.
+        performance: the presentation; None for none.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -149,7 +149,7 @@ class RunScreen(RoleScreen):
         attention: Attention | None = None,
         performance: Performance | None = None,
     ) -> None:
-        # Known from the beginning: a class that comes later has all panes styled again.
+        # Set from the beginning: adding a class later would restyle all panes.
         super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
         self.hub = session.hub
         self._first = session
@@ -165,7 +165,7 @@ class RunScreen(RoleScreen):
         self.key_hints: Mapping[str, str] = self.keymap.key_hints
         self.session: ViewSession | None = None
         self.left: dict[str, Progress] = {}
-        """How far threads were that were on screen before."""
+        """Progress of the threads that were shown before."""
         self.now: Callable[[], int] = self.hub.now
         self.shown_value: ShownValue = ShownValue(self)
         self.filler: FillerRows = FillerRows(self)
@@ -184,7 +184,7 @@ class RunScreen(RoleScreen):
         self.is_stream_silent = False
 
     def compose(self) -> ComposeResult:
-        """The panes, which are filled before they are painted; styled for the size that the screen has."""
+        """Yield the panes, which are filled before they are painted, and styled for the screen's size."""
         width, height = self.app.size
         self.update_classes(
             {_breakpoint(width, BREAKPOINTS): True, _breakpoint(height, HEIGHTS): True}, update=False
@@ -210,7 +210,7 @@ class RunScreen(RoleScreen):
     async def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Show the first session: panes wrap it for the room that a layout gives, and are painted once.
 
-        Before Textual paints the screen, and not as soon as it is mounting, when nothing has a place yet.
+        It happens before Textual paints the screen, not on mount, when nothing has a position yet.
         """
         if self._laid_out:
             return
@@ -226,7 +226,7 @@ class RunScreen(RoleScreen):
             if not (self._first.has_news or self._first.view.checkpoints):
                 self.show_all()
             self.show_news(self._first)
-            # What goes wrong is told as of any worker.
+            # Errors are reported as those of any worker.
             with suppress(WorkerFailed):
                 await start_work(self, self.shown_value.show_first).wait()
             forget_arrangements((self, *self.walk_children(Widget)))
@@ -234,11 +234,11 @@ class RunScreen(RoleScreen):
             self.query_one(ValuePane).show_first_change()
         self._laid_out = True
         self._begin_following()
-        # Called by the app: a key that this screen simulates would not bubble farther than to it.
+        # Called by the app: a key that this screen simulates would bubble only up to the screen.
         self.call_after_refresh(self.app.call_later, self._begun, self, error)
 
     def read_styles(self, name: str) -> None:
-        """Read the style sheet of what is about to be shown here, unless it was read before."""
+        """Read the style sheets of the screens that will be shown here, unless they were already read."""
         path, sheet = str(Path(__file__).with_name(f"{name}.tcss")), self.app.stylesheet
         if not sheet.has_source(path):
             sheet.read(path)
@@ -251,17 +251,17 @@ class RunScreen(RoleScreen):
 
     @property
     def is_high(self) -> bool:
-        """Whether there are rows to say more than is needed."""
+        """Whether there are rows to show more than necessary."""
         return self.size.height >= HIGH_FROM
 
     @property
     def on_top(self) -> bool:
-        """Whether no dialog, page or editor stands over it."""
+        """Whether no dialog, page or editor is over it."""
         return self.app.screen is self
 
     @property
     def situation(self) -> Situation:
-        """What decides which actions there are now."""
+        """Situation, which decides which actions are available."""
         row = self.query_one(ChannelsPane).selected_row
         return msgspec.structs.replace(
             self.session.situation if self.session else Situation(),
@@ -276,7 +276,7 @@ class RunScreen(RoleScreen):
         )
 
     async def begin(self, session: ViewSession) -> None:
-        """Show a session; a thread without a step gets its input first."""
+        """Show the first session; a thread without a step gets its input first."""
         before = self.session
         self.stepping.bring_breakpoints(session)
         self.stepping.begin(session, before=before)
@@ -300,7 +300,7 @@ class RunScreen(RoleScreen):
     def _ask_inputs(
         self, session: ViewSession, before: ViewSession | None, context: Sequence[ContextField]
     ) -> None:
-        """Ask for the first input; without one it is back to what was shown before, or out of the app."""
+        """Ask for the first input; without one go back to what was shown before, or leave the app."""
         from hitl_tui.ui.screens.inputs import InputsScreen, StartValues
 
         def started(values: StartValues | None) -> None:
@@ -332,12 +332,12 @@ class RunScreen(RoleScreen):
             start_work(self, partial(self._follow, self.session), group="follow", exclusive=True)
 
     async def _follow(self, session: ViewSession) -> None:
-        """Show what happens as long as a session is shown; while nothing does, this waits."""
+        """Show what happens as long as a session is shown; block while nothing happens."""
         pace = PaintPace()
         try:
             while session is self.session and self.display:  # while it is removed, its parts go one by one
                 await self._wait_for_news(session)
-                # What it costs to paint is known only once it is painted.
+                # The cost of a paint is known only after it.
                 while rest := pace.rest(time.perf_counter(), time.thread_time()):
                     if await self._run_ends(session, rest):
                         break
@@ -356,14 +356,14 @@ class RunScreen(RoleScreen):
             )
 
     async def _rest_while_covered(self, session: ViewSession) -> None:
-        """Draw seldom below a dialog or a page: Textual paints the whole of what lies above each time."""
+        """Draw seldom below a dialog or a page: Textual paints all layers above it each time."""
         end = time.monotonic() + _COVERED_SECONDS
         while not self.on_top and time.monotonic() < end:
             if await self._run_ends(session, _LOOK_SECONDS):
                 return
 
     async def _wait_for_news(self, session: ViewSession) -> None:
-        """Wait until something has happened, or a clock on screen is no longer right."""
+        """Wait until something has happened, or a clock on screen is out of date."""
         wait = session.clock(self.now())
         if session.family_stale:
             wait = max(self._family_due - time.monotonic(), 0.0) if wait is None else wait
@@ -373,7 +373,7 @@ class RunScreen(RoleScreen):
                     await session.driver.changed(session.view.last_event)
 
     async def _run_ends(self, session: ViewSession, seconds: float) -> bool:
-        """Wait so long at most for a run to end: where it stands then is shown at once."""
+        """Wait at most this long for a run to end, so that its result is shown at once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await session.driver.ended(session.view.last_event)
@@ -393,7 +393,7 @@ class RunScreen(RoleScreen):
             start_work(self, partial(self._refresh_family, session), group="family")
 
     def show_news(self, session: ViewSession) -> None:
-        """Show what has happened that was not shown yet, whoever has fetched it."""
+        """Show what has happened since the last time, even if other code has fetched it."""
         if session.has_news and self.display:
             session.has_news = False
             self.show_all()
@@ -404,7 +404,7 @@ class RunScreen(RoleScreen):
                 self.query_one(FooterBar).take_back(session.limit_notes)
 
     def on_progress(self, session: ViewSession) -> None:
-        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
+        """Open the editor if a node has just failed because of a channel; else update the card."""
         self.stage.on_progress(session)
         self.stepping.look_at_retry(session)
         if session.deadline_passed:
@@ -420,7 +420,7 @@ class RunScreen(RoleScreen):
             self.query_one(LensPane).show_session(session)
 
     def show_all(self) -> None:
-        """Bring every pane up to the session; each paints only what differs."""
+        """Update every pane for the session; each paints only differences."""
         session = self.session
         if session is None or not self.display:
             return
@@ -442,13 +442,13 @@ class RunScreen(RoleScreen):
             timeline.show_view(session.view, session.family, session.shown)
             self.query_one(GraphPane).show_session(session)
             self.show_bars()
-            if self._laid_out:  # the first one is painted with all else
+            if self._laid_out:  # the first one is painted with everything else
                 self.shown_value.show()
             self.share_rows(session)
             self.filler.show(session)
 
     def share_rows(self, session: ViewSession) -> None:
-        """A value of a word, or a stream with nothing to show, leaves its rows to the pane above it."""
+        """Give the rows of a short value, or of an empty stream, to the pane above it."""
         row = self.query_one(ChannelsPane).selected_row
         short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
         self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
@@ -476,16 +476,16 @@ class RunScreen(RoleScreen):
 
     @property
     def card_coming(self) -> bool:
-        """Whether a question is about to be shown on its card."""
+        """Whether a request is about to be shown on its card."""
         session = self.session
         return self.review.coming or (session is not None and self.review.opens_for(session))
 
     def _show_header(self, session: ViewSession) -> None:
-        if self.card_coming:  # whoever reads that it waits must find the keys of the card at work
+        if self.card_coming:  # code that reads that it waits must find the card's keys working
             return
         waits = self.waits_for() if session.running and not session.is_past else ""
         line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys, waits_for=waits)
-        if session.is_past:  # those keys are for the newest step; the banner has the way there
+        if session.is_past:  # those keys are for the newest step; the banner has the key to go there
             turn = line.turn.partition(" — ")[0]
             line = msgspec.structs.replace(line, turn=turn, brief=turn)
         where = crumbs(session.thread_id, session.view.owners)
@@ -500,7 +500,7 @@ class RunScreen(RoleScreen):
 
     @property
     def turn_keys(self) -> dict[str, str]:
-        """What to press, by the words of the status line; the card itself says what decides."""
+        """Keys to press, by the words of the status line; the card itself shows those that decide."""
         keys = {name: self.key_hints[action_id] for name, action_id in _STATUS_WORDS.items()}
         view = self.session.view if self.session is not None else None
         if view is not None and (why := command_refusal(view.refusals, Answer)):
@@ -518,14 +518,14 @@ class RunScreen(RoleScreen):
         self.query_one(BannerBar).show(*rows)
 
     def show_bars(self) -> None:
-        """Bring what is said above and below the panes up to what the user is doing."""
+        """Update header, banner and footer for what the user is doing."""
         if self.session is not None and self.display:  # while it is removed, its parts go one by one
             self._show_header(self.session)
             self._show_banner(self.session)
             self.query_one(FooterBar).show(self.situation)
 
     def show_tab(self, name: str) -> None:
-        """On a narrow screen: show that pane."""
+        """On a narrow screen, show this pane."""
         for tab, _ in TABS:
             self.set_class(tab == name, f"-tab-{tab}")
         self.query_one(TabsBar).show(name)
@@ -533,7 +533,7 @@ class RunScreen(RoleScreen):
             self.call_after_refresh(self.show_all)
 
     def on_resize(self) -> None:
-        """Another width wraps otherwise."""
+        """Lay out for another width."""
         self.search.resize()
         self.call_after_refresh(self.show_all)
 
@@ -545,7 +545,7 @@ class RunScreen(RoleScreen):
         session.move_to(place)
         if place is not None:
             self.stage.look_back()
-        # Its values are there before it could be painted without them; else that is done after a moment.
+        # Its values mostly arrive before the first paint; else it is painted without them after a moment.
         self._unshown = self._unshown or self.set_timer(_SOON, self.show_all)
         start_work(self, partial(self._load_step, session), group="travel", exclusive=True)
 
@@ -555,17 +555,17 @@ class RunScreen(RoleScreen):
             self.show_all()
 
     def on_descendant_focus(self) -> None:
-        """The keys below are others while something is typed."""
+        """Update the footer, as its keys depend on the focus."""
         self.show_bars()
 
     def on_descendant_blur(self) -> None:
-        """The keys below are others while something is typed."""
+        """Update the footer, as its keys depend on the focus."""
         self.show_bars()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of actions that were given none do nothing; the card's lead there while it is open.
+        """Disable the keys of unavailable actions; while the card is open, its keys move the focus there.
 
-        Those of a show are others' while none is on.
+        Keys of a presentation belong to other actions while none runs.
         """
         if action != "do":
             return True
@@ -576,11 +576,11 @@ class RunScreen(RoleScreen):
         return asked and bool(self.keymap.bindings[action_id])
 
     def doing(self, action_id: str) -> Callable[[], None]:
-        """What the palette calls for an action."""
+        """Return the function that the palette calls for an action."""
         return lambda: self.action_do(action_id)
 
     def action_do(self, action_id: str) -> None:
-        """Do an action, or say why it can't be done now."""
+        """Do an action, or show why it is disabled."""
         if self.search.open and not self.review.state:
             action_id = _WALKS.get(action_id, action_id)
         action = BY_ID[action_id]
@@ -623,7 +623,7 @@ class RunScreen(RoleScreen):
         self.search.go(event.finding)
 
     def on_search_pane_left(self) -> None:
-        """The search is over."""
+        """Close the search."""
         self.search.close()
 
     @on(TimelinePane.Chosen)
@@ -636,13 +636,13 @@ class RunScreen(RoleScreen):
 
     @property
     def unsent(self) -> str:
-        """The decision that could still be taken back, in words."""
+        """Return the decision that could still be undone, in words."""
         card = self.review.card
         return card.review.unsent if card is not None and self.review.card_open else ""
 
     @property
     def runs(self) -> str:
-        """The node that runs here, "" for none; what another process runs goes on there."""
+        """Return the node that runs here, "" for none; a run of another process continues there."""
         session = self.session
         return (session.view.running_node or "") if session and not session.view.held_by else ""
 
@@ -666,7 +666,7 @@ class RunScreen(RoleScreen):
             await self.stepping.in_turn(session, lambda chosen: chosen.execute(command))
 
     def complain(self, error: HitlError) -> None:
-        """Show an error that says itself what to do."""
+        """Show an error whose message says what to do."""
         between = "\n" if "\n" in error.message else " — "
         text = f"{error.message}{between}{error.hint}" if error.hint else error.message
         self.show_message(text, error.title, "error")
@@ -678,16 +678,16 @@ class RunScreen(RoleScreen):
             self.shown_value.show_again()
 
     def show_work(self, text: str) -> None:
-        """Say what goes on."""
+        """Show the progress of an operation."""
         self.show_message(text)
 
     def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
+        """Show a short message in the footer; as a toast if it is longer. Never markup."""
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
         line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
         short = (
             "\n" not in text and cell_len(plain_text(line)) <= self.size.width * 2 // 3
-        )  # the keys keep the rest
+        )  # the keys get the remaining room
         if short and self.on_top and self.display:
             self.query_one(FooterBar).say(line)
         else:
@@ -695,19 +695,19 @@ class RunScreen(RoleScreen):
             self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=seconds)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A refused command says why."""
+        """Show why a command was refused."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and isinstance(error, HitlError):
             self.complain(error)
 
 
 def _breakpoint(size: int, breakpoints: Sequence[tuple[int, str]]) -> str:
-    """The class that Textual gives a screen of that size, once it is told of it."""
+    """Return the class that Textual gives a screen of that size on a resize."""
     return next(name for least, name in reversed(breakpoints) if size >= least)
 
 
 def _first_channel(session: ViewSession) -> str:
-    """What to show first: what is decided about, else a text the newest step wrote, else any channel."""
+    """Return the first channel to show: a request's subject, else a text of the newest step, else any."""
     if session.request is not None and session.request.subject:
         return session.request.subject
     rows = session.step_view.rows

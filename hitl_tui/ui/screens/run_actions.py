@@ -1,4 +1,4 @@
-"""What does each action of the run screen: a table from its id to a function.
+"""Actions of the run screen: a table from their ids to functions.
 
 Dialogs, pages and editors are imported when a key first needs them.
 """
@@ -38,12 +38,12 @@ OnSession = Callable[["RunScreen", ViewSession], Any]
 
 
 def _shown(do: OnSession) -> Do:
-    """Something that is done to the shown session: nothing where there is none yet."""
+    """Wrap a function of the shown session: it does nothing without one."""
     return lambda screen: do(screen, screen.session) if screen.session is not None else None
 
 
 def _break(screen: RunScreen, session: ViewSession) -> None:
-    """Set or take away the breakpoint of the node that is chosen in the graph, or list them."""
+    """Set or remove the breakpoint of the node that is chosen in the graph, or list them."""
     node = screen.query_one(GraphPane).chosen
     if node:
         screen.stepping.toggle_breakpoint(session, node)
@@ -84,7 +84,7 @@ def _roll_back(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _agents(screen: RunScreen, session: ViewSession) -> None:
-    """Show the agents and what they remember; comes back with one that is to be changed."""
+    """Show the agents and their memories; one of them may be chosen to be changed."""
     from hitl_tui.ui.screens.agents import AgentsScreen
 
     shown = AgentsScreen(session, screen.actor, screen.keymap.bindings["look.agents"])
@@ -92,14 +92,14 @@ def _agents(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None:
-    """Ask how an agent is to go on: from the next step, or in a fork."""
+    """Ask how to change an agent: from the next step, or in a fork."""
     from hitl_tui.ui.screens.agents import ask_settings
 
     screen.command(partial(ask_settings, screen, session, agent))
 
 
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
-    """Open the user's editor where the thread stands in their code, or at the node of the shown step."""
+    """Open the user's editor where the thread is in their code, or at the node of the shown step."""
     screen.command(partial(_edit_code, screen, session))
 
 
@@ -141,7 +141,7 @@ def _items(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _compare(screen: RunScreen, session: ViewSession) -> None:
-    """The shown step beside the newest one; at the newest a fork's parent's end, or the step before."""
+    """Compare the shown step with the newest; at the newest, with the parent's or the step before."""
     from hitl_tui.ui.screens.compare import CompareScreen
 
     async def compare(newest: Place) -> None:
@@ -154,7 +154,7 @@ def _compare(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _family(screen: RunScreen, session: ViewSession) -> None:
-    """Show the whole family; comes back with the thread to open."""
+    """Show the whole family; open the chosen thread."""
     from hitl_tui.ui.screens.family import FamilyScreen
 
     def chosen(place: Place | None) -> None:
@@ -166,7 +166,7 @@ def _family(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _check(screen: RunScreen, session: ViewSession) -> None:
-    """Check the log; comes back to the step of what was found, here or in a thread inside."""
+    """Check the log; show the step of the chosen finding, here or in an inner thread."""
     from hitl_tui.ui.screens.check import CheckScreen
 
     def chosen(place: tuple[str, int | None] | None) -> None:
@@ -188,7 +188,7 @@ def _taint(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _where(screen: RunScreen) -> None:
-    """Where the running node is now, or where the node failed."""
+    """Show where the code of the running node is now, or where the node failed."""
     session = screen.session
     node = session.view.running_node if session is not None else None
     if session is None or node is None:
@@ -216,7 +216,7 @@ def _contract(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _enter(screen: RunScreen, session: ViewSession) -> None:
-    """At a step of another thread: open that thread; else what is inside the shown step."""
+    """Open the thread of another thread's step; else show what is inside the shown step."""
     if session.shown and session.shown[0] != session.thread_id:
         screen.command(partial(screen.open_thread, session.shown[0]))
     else:
@@ -248,7 +248,7 @@ def _help(screen: RunScreen) -> None:
 
 
 def _back(screen: RunScreen) -> None:
-    """Close the card, what followed, or the spotlight, or go back to the newest step, or out."""
+    """Close the card, the outcomes, or the spotlight, or go to the newest step, or to the outer thread."""
     if screen.review.state == "sending":
         screen.review.take_back()
     elif screen.review.state:
@@ -377,4 +377,4 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "app.back": _back,
     "app.quit": lambda screen: screen.leave(),
 }
-"""Every action of `verbs/actions.py` but the palette, which is the app's own."""
+"""Every action of `verbs/actions.py` except the palette, which belongs to the app."""

@@ -1,4 +1,4 @@
-"""The editor over the run screen: on a channel, and by itself on what a node has failed by."""
+"""Editor over the run screen: for a channel on request, or by itself after that made a node fail."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class Editing:
-    """The editor opens by itself, once, where a node has failed by what a channel holds."""
+    """Opens the editor by itself, once, if a node has failed because of a channel."""
 
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
         self._seen: ErrorInfo | None = None
 
     def begin(self, session: ViewSession) -> None:
-        """What has failed before a session is shown is not news."""
+        """Ignore failures from before the session is shown."""
         self._seen = session.view.error
 
     def open_failed_channel(self, session: ViewSession) -> bool:
-        """Where a node has just failed by what a channel holds, open that; False where nothing opened."""
+        """Open the editor if a node has just failed because of a channel; return whether it did."""
         error, seen = session.view.error, self._seen
         self._seen = error
         failed = error is not None and error is not seen and session.view.progress.status == "failed"
@@ -38,7 +38,7 @@ class Editing:
         return True
 
     def _mend(self, session: ViewSession, channel: str) -> None:
-        """Open the editor on what a node failed by; once it is mended, go on as the user did."""
+        """Open the editor on the channel that caused a failure; after the fix, continue as the user did."""
         from hitl_tui.ui.screens.edit import FailedValueScreen
 
         def done(applied: str | None) -> None:
@@ -73,7 +73,7 @@ class Editing:
         self.screen.app.push_screen(EditScreen(session, channel, self.screen.actor), done)
 
     async def _decide_again(self, session: ViewSession) -> None:
-        """Back to the card that the editor was opened from; the request may be about a new step by now."""
+        """Go back to the card that the editor was opened from; the request may be about a new step by now."""
         await session.drain()
         self.screen.show_news(session)
         if session is self.screen.session and session.request is not None:

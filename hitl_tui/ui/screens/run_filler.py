@@ -1,4 +1,4 @@
-"""What fills the rows that the run screen's panes have left: on a high screen, and in the spotlight."""
+"""Fills the free rows of the run screen's panes: on a high screen, and in the spotlight."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
 
 _LEAST: Final = 4
-"""Rows below which nothing more is told."""
+"""Number of free rows below which nothing is added."""
 _SHARE: Final = 0.55
-"""The most that the lens may have of its column, as in run.tcss."""
+"""Largest share of its column for the lens, as in run.tcss."""
 _CODE: Final = 200
-"""Rows of code that one may scroll through."""
+"""Number of rows of code that can be scrolled through."""
 _BRIEF_STREAM: Final = 9
-"""Rows of a stream pane beside which it has all else."""
+"""Rows of a stream pane that leave everything else to the other panes."""
 _STANDS: Final = 0.4
-"""Seconds after which a step that is shown while a run goes on is worth more than its own rows."""
+"""Seconds after which a step that is shown during a run gets more than its own rows."""
 
 
 class FillerRows:
-    """What a high screen, or a pane in the spotlight, has rows left for while a step is shown for some time.
+    """Fills free rows on a high screen, or of a pane in the spotlight, once a step is shown for a while.
 
-    The versions of the value and the long values of other channels stand below it, the changes of earlier
-    steps below those of the shown one; the code of the node at hand below what that has written, and that of
-    other nodes in the rows that the values leave; without code, contracts; beside a card, what the channels
-    are for.  In the spotlight, the channels have their values below them, the timeline what its steps
-    changed, and the stream what earlier steps wrote.
+    The versions of the value and the long values of other channels are below it, the changes of earlier
+    steps below those of the shown one. The code of the current node is below its output, and that of
+    other nodes in the rows that the values leave; without code, contracts; beside a card, the descriptions
+    of the channels. In the spotlight, the channels have their values below them, the timeline what its steps
+    changed, and the stream the output of earlier steps.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -63,11 +63,11 @@ class FillerRows:
         self._later: Timer | None = None
 
     def show(self, session: ViewSession) -> None:
-        """Bring the panes up to the shown step, once its value is there."""
+        """Update the panes for the shown step, once its value is loaded."""
         screen = self._screen
         spotlight = screen.stage.pane
         has_room = screen.is_high or spotlight in ("channels", "timeline", "stream")
-        # In the spotlight what comes is looked at, and alone.
+        # In the spotlight the audience watches new output, and nothing else.
         stands = has_room and (not session.running or (not spotlight and self._stands(session)))
         if spotlight != "channels" or not stands:
             screen.query_one(ChannelsPane).show_below(())
@@ -94,7 +94,7 @@ class FillerRows:
                 screen.query_one(StreamPane).show_below(())
 
     def _stands(self, session: ViewSession) -> bool:
-        """Whether the same step has been shown for a while, as behind it a model writes."""
+        """Whether the same step has been shown for a while, as during a call of a model."""
         now, point = time.monotonic(), session.step_view.checkpoint
         if point is not self._seen:
             self._seen, self._since = point, now
@@ -111,7 +111,7 @@ class FillerRows:
     async def _load(self, session: ViewSession, channel: str) -> None:
         laid_out = asyncio.Event()
         self._screen.call_after_refresh(laid_out.set)
-        await laid_out.wait()  # before, the rows that are left are those of another step
+        await laid_out.wait()  # until then, the free rows are those of another step
         spotlight = self._screen.stage.pane
         if spotlight in ("channels", "timeline"):
             await self._in_spotlight(session, channel, spotlight)
@@ -141,7 +141,7 @@ class FillerRows:
             await self._show_before(session)
 
     async def _show_before(self, session: ViewSession) -> None:
-        """The changes of the steps before the shown one, in the rows that its own leave."""
+        """Show the changes of the steps before the shown one, in its free rows."""
         lens, column = self._screen.query_one(LensPane), self._screen.query_one("#right")
         high = column.size.height
         if self._screen.search.pane is not None or self._screen.stage.pane == "lens":
@@ -153,7 +153,7 @@ class FillerRows:
         lens.show_before(session, _before(before, room))
 
     async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
-        """The code of the node at hand, its contract, what it is about to read, what its channels are for."""
+        """Return code and contract of the current node, what it will read, and what its channels are for."""
         from hitl_tui.view.frames import code_lines
         from hitl_tui.view.taint import contract_of
 
@@ -168,9 +168,9 @@ class FillerRows:
         return tuple(rows if not rows or rows[0] else rows[1:])
 
     async def _written_before(self, session: ViewSession) -> tuple[Line, ...]:
-        """What the steps before the shown one printed and streamed, and what the steps up to it changed.
+        """Return what the steps before the shown one printed and streamed, and the changes up to it.
 
-        Half of the rows are left to the code of the node at hand, where that is known.
+        Half of the rows are left to the code of the current node, if that is known.
         """
         stream, step = self._screen.query_one(StreamPane), session.step_view.step
         room = stream.rows_left // 2 if await session.code(session.node_at_hand) else stream.rows_left
@@ -187,12 +187,12 @@ class FillerRows:
         return (*rows, *changed[1:], *changed[:1])
 
     async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
-        """The code of the other nodes, and the file of the graph, as far as there is room."""
+        """Return the code of the other nodes, and the file of the graph, as far as there is room."""
         from hitl_tui.view.frames import code_lines
 
         names = [node.name for node in session.view.graph.nodes]
         at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
-        if self._screen.stage.pane == "value":  # the pane with that of the node at hand is hidden
+        if self._screen.stage.pane == "value":  # the pane with the code of the current node is hidden
             names, at = [*names[at:], *names[: max(at, 0)]], -1
         frames: list[Frame] = []
         for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
@@ -202,7 +202,7 @@ class FillerRows:
         return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
 
     async def _in_spotlight(self, session: ViewSession, channel: str, spotlight: str) -> None:
-        """Below the timeline what its steps changed; below the table first what its rows do not hold."""
+        """Show below the timeline what its steps changed; below the table first what its rows cut off."""
         step, screen = session.step_view, self._screen
         timeline, table = screen.query_one(TimelinePane), screen.query_one(ChannelsPane)
         room = timeline.rows_left if spotlight == "timeline" else table.rows_left
@@ -224,7 +224,7 @@ class FillerRows:
 
 
 def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
-    """What the other nodes may read and write, as many of them as there is room for."""
+    """Return what the other nodes may read and write, for as many of them as there is room for."""
     from hitl_tui.view.taint import contracts
 
     others = [node for node in session.view.graph.nodes if node.name != session.node_at_hand]
@@ -232,7 +232,7 @@ def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
 
 
 def _before(changes: Sequence[tuple[Checkpoint, tuple[Line, ...]]], room: int) -> tuple[Line, ...]:
-    """As many steps as there is room for, whole."""
+    """Return as many complete steps as there is room for."""
     rows: list[Line] = []
     for point, lines in changes:
         block = [(), step_title(point), *(lines or [(Span("no channel was changed", "dim"),)])]

@@ -1,4 +1,4 @@
-"""What the run screen looks at: the shown value and the shown step."""
+"""The shown value and the shown step of the run screen."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ if TYPE_CHECKING:
 
 
 class ShownValue:
-    """The value of the selected channel at the shown step, in the way that was chosen for its kind."""
+    """Value of the selected channel at the shown step, in the form that was chosen for its kind."""
 
     def __init__(self, screen: RunScreen) -> None:
         self._screen = screen
         self._modes: dict[str, Mode] = {"text": "diff"}
-        # What is shown or on its way: session, step, channel and mode.
+        # The value that is shown or being loaded: session, step, channel and mode.
         self._wanted: tuple[object, ...] = ()
         self.loading = False
         self._back = 0
         self._of = ""
         self._room: Size | None = None
         self.at_failure = False
-        """Where a node failed or returned is shown in the place of a value, until somebody asks for one."""
+        """Whether it shows where a node failed or returned instead of a value, until one is selected."""
 
     @property
     def mode(self) -> Mode:
-        """How it is shown."""
+        """Form of the shown value."""
         return self._modes.get(self._kind, "text")
 
     def set_mode(self, mode: Mode) -> None:
-        """Show values of this kind in another way."""
+        """Show values of this kind in another form."""
         self.at_failure = False
         self._modes[self._kind] = mode
         self.show()
 
     def show_failure(self) -> None:
-        """Show where the node has failed, until a value is asked for."""
+        """Show where the node has failed, until a value is selected."""
         self.at_failure = True
         self.show()
 
     def shows_failure(self, session: ViewSession) -> bool:
-        """Whether it shows where a node failed or returned, in the place of a value."""
+        """Whether it shows where a node failed or returned, instead of a value."""
         return self.at_failure and bool(session.frames[1])
 
     def compare_with(self, by: int) -> None:
-        """Show what became of an older version of the value, or of a newer one."""
+        """Compare the value with an older or a newer version."""
         self._modes[self._kind], self.at_failure = "diff", False
         self._back = max(self._back + by, 0)
         self.show_again()
@@ -79,12 +79,12 @@ class ShownValue:
         return self._screen.query_one(ChannelsPane).selected
 
     def show(self) -> None:
-        """Bring the pane up to the session; does nothing where that shows it already."""
+        """Update the pane for the session; do nothing if it is up to date."""
         if self._is_to_be_loaded():
             start_work(self._screen, self._load, group="value")
 
     async def show_first(self) -> None:
-        """Bring the pane up to the session, so that all else can be painted with it."""
+        """Update the pane for the session, so that everything else can be painted with it."""
         if self._is_to_be_loaded():
             try:
                 await self._load()
@@ -93,7 +93,7 @@ class ShownValue:
                 raise
 
     def _is_to_be_loaded(self) -> bool:
-        """Note what is wanted; True where it differs from what is shown and nothing loads it yet."""
+        """Note the wanted value; return True if it differs from the shown one and nothing loads it yet."""
         session, channel = self._screen.session, self._channel
         if session is None or not channel:
             return False
@@ -119,16 +119,16 @@ class ShownValue:
         return begins
 
     def show_again(self) -> None:
-        """Show it anew though nothing else has changed, as once it was revealed."""
+        """Show it again though nothing else has changed, for example once it was revealed."""
         self.forget()
         self.show()
 
     def forget(self) -> None:
-        """Whatever is shown is out of date."""
+        """Mark the shown value as out of date."""
         self._wanted = ()
 
     async def _load(self) -> None:
-        """Fetch what is wanted until that is what is shown: one load at a time, none for nothing."""
+        """Load the wanted value until it is the shown one: one load at a time, none if it is up to date."""
         try:
             done: tuple[object, ...] = ()
             while self._wanted is not done and (session := self._screen.session) is not None:
@@ -154,7 +154,7 @@ class ShownValue:
 
 
 def next_pane(screen: RunScreen) -> None:
-    """On a narrow screen the next pane; on a wide one both versions side by side, or words only."""
+    """On a narrow screen show the next pane; on a wide one both versions side by side, or words only."""
     if screen.is_narrow:
         screen.show_tab(screen.query_one(TabsBar).next())
     else:
@@ -168,7 +168,7 @@ def next_mode(screen: RunScreen) -> None:
 
 
 def fold(screen: RunScreen, *, everything: bool) -> None:
-    """Fold what the cursor of the value is in, or unfold it; keys move that cursor from then on."""
+    """Fold the part under the cursor of the value, or unfold it; keys move that cursor from then on."""
     pane = screen.query_one(ValuePane)
     if not pane.folds:
         screen.show_message("only a value with parts folds, as text or JSON", severity="warning")
@@ -203,7 +203,7 @@ async def _older(screen: RunScreen, session: ViewSession, place: Place) -> None:
 def go_to_change(screen: RunScreen, by: Literal[-1, 1]) -> None:
     """Show the step that changed the selected channel before the shown one, or next.
 
-    Whoever decides stays at the step that is decided about, and sees the version before or after.
+    A person who decides stays at the step of the request, and sees the version before or after.
     """
     channel = screen.query_one(ChannelsPane).selected
     if screen.review.state:

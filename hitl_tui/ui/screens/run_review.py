@@ -1,4 +1,4 @@
-"""The review card on the run screen: when it opens and closes, and where its keys lead."""
+"""Review card on the run screen: when it opens and closes, and what its keys do."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NAME: Final = 40
 
 
 class Reviewing:
-    """The card stands beside what it is about; it opens by itself where the user was going on.
+    """Review card beside its subject; it opens by itself if the user had let the thread run.
 
-    After a single step it does not: whoever steps looks at what the step changed, which the card would hide.
+    After a single step it does not: a person who steps looks at the changes, which the card would hide.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -37,18 +37,18 @@ class Reviewing:
         self.card_open = False
         """Whether the card is on screen."""
         self.coming = False
-        """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
+        """Whether the card is being put together: keys wait for it, and so does “waits for you”."""
         self._shown_for = ""
-        """The request for which the card opened last: it opens once for each by itself."""
+        """Request for which the card opened last: it opens by itself only once for each."""
         self._looking: Timer | None = None
         self._looked_at: tuple[ViewSession, str] | None = None
         self._attending: tuple[object, ...] = ()
         self._stays = False
-        """Whether what comes of this decision takes the card's place, whatever the setting says."""
+        """Whether the outcome of this decision replaces the card, whatever the setting says."""
 
     @property
     def state(self) -> Literal["", "open", "aside", "sending"]:
-        """What the card does, as for `Situation`."""
+        """State of the card, as for `Situation`."""
         card = self.card if self.card_open else None
         if card is None or card.review.unsent:
             return "sending" if card else ""
@@ -56,7 +56,7 @@ class Reviewing:
 
     @property
     def voted(self) -> str:
-        """What is said to a person who has voted on all that waits, as for `Situation`."""
+        """Message to a person who has voted on all waiting requests, as for `Situation`."""
         requests = self.screen.session.requests if self.screen.session else ()
         if not requests:
             return ""
@@ -70,7 +70,7 @@ class Reviewing:
 
     @property
     def card(self) -> ReviewPane | None:
-        """The review card where there is one."""
+        """Review card, if there is one."""
         cards = self.screen.query("#card")
         return cast("ReviewPane", cards.first()) if cards else None
 
@@ -79,7 +79,7 @@ class Reviewing:
         self.screen.set_class(open_now, "-deciding")
 
     def decide(self) -> None:
-        """Open the review card, or go back to it: what is made up there stays."""
+        """Open the review card, or go back to it: unsent input stays."""
         if self.card_open and self.card is not None:
             self.card.focus_choices()
         elif self.screen.session and self.screen.session.requests:
@@ -89,10 +89,10 @@ class Reviewing:
             self.open_card(next(asked for asked in waiting if not has_voted(asked, me)), summoned=True)
 
     def open_card(self, request: Request, *, summoned: bool = False) -> None:
-        """Show the card of a request beside what it is about.
+        """Show the card of a request beside its subject.
 
         Args:
-            summoned: a person opened it with a key, and may type on into it.
+            summoned: whether a person opened it with a key, and may type on into it.
         """
         from hitl_tui.ui.widgets.review import ReviewPane
         from hitl_tui.view.review import Review
@@ -118,7 +118,7 @@ class Reviewing:
             card.show_request(session, request, actor, summoned=summoned)
 
     def _look_at(self, session: ViewSession, request: Request) -> None:
-        """Tell others that somebody looks, once the card has been open for a while."""
+        """Show others that this person has the card open, once that lasts a while."""
         self._look_away()
 
         def look() -> None:
@@ -128,7 +128,7 @@ class Reviewing:
         self._looking = self.screen.set_timer(self.screen.attention.look_seconds, look)
 
     def _look_away(self) -> None:
-        """The card is left: nobody looks any more, and what was claimed there undecided is given back."""
+        """Stop showing that, and release a claim that was made there without a decision."""
         if self._looking is not None:
             self._looking.stop()
         looked, self._looked_at = self._looked_at, None
@@ -146,7 +146,7 @@ class Reviewing:
             self.screen.command(partial(play, self.screen, session, verb, request=request.id))
 
     def allow(self) -> None:
-        """Ask which calls like the one that is asked about are allowed from now on."""
+        """Ask which calls like the requested one to allow from now on."""
         from hitl_tui.ui.screens.allowing import ask_allow
         from hitl_tui.view.allowances import as_it_stands, call_asked_about
 
@@ -162,7 +162,7 @@ class Reviewing:
             ask_allow(self.screen, session, call, self.screen.actor)
 
     def on_attending(self, session: ViewSession) -> None:
-        """Show who has come, left, claimed it or passed it on."""
+        """Show who has opened, left, claimed or handed over the request."""
         handed = tuple(request.handed for request in session.requests)
         if (session.view.attending, handed) != self._attending:
             self._attending = (session.view.attending, handed)
@@ -170,17 +170,17 @@ class Reviewing:
                 self.card.attend(session)
 
     def card_arrived(self) -> None:
-        """The card is on screen and has the focus."""
+        """Note that the card is visible and has the focus."""
         self.coming = False
         self.screen.show_bars()
 
     def card_changed(self) -> None:
-        """Other keys do something now, and there may be other comments."""
+        """Update the keys and the comments."""
         self.screen.show_bars()
         self._show_comments()
 
     def _show_comments(self) -> None:
-        """The comments of the card stand beside their passages while it is open."""
+        """Show the comments of the card beside their passages while it is open."""
         pane, card = self.screen.query_one(ValuePane), self.card
         if card is not None and self.card_open:
             from hitl_tui.view.comments import destination
@@ -194,11 +194,11 @@ class Reviewing:
         self.screen.threads.open_next()
 
     async def after_answer(self, session: ViewSession) -> None:
-        """Go on, unless the thread was being stepped through."""
+        """Run to the next stop, unless the thread was being stepped through."""
         await self.screen.stepping.after_answer(session)
 
     def lines_below(self, request: Request) -> int:
-        """How many lines of what is decided about are below what can be seen of it."""
+        """Return how many lines of the subject are below its visible part."""
         pane = self.screen.query_one(ValuePane)
         seen = rows_on_screen(pane)
         if not request.subject or pane.text is None or pane.text.channel != request.subject or not seen:
@@ -206,11 +206,11 @@ class Reviewing:
         return max(len(pane.lines) - round(pane.scroll_y) - seen.stop, 0)
 
     def scroll_subject(self, by: int) -> None:
-        """Scroll what is decided about by pages."""
+        """Scroll the subject by pages."""
         self.screen.query_one(ValuePane).turn_pages(by)
 
     def not_shown(self, request: Request) -> str:
-        """Why what is decided about can't be seen beside the card, "" where it can; brings it back."""
+        """Return why the subject can't be seen beside the card, "" if it can; show it if possible."""
         session, pane = self.screen.session, self.screen.query_one(ValuePane)
         if session is None or not request.subject or request.subject not in session.view.values:
             return ""
@@ -236,7 +236,7 @@ class Reviewing:
             self.card.action_type_reason("card.reason")
 
     def comment(self) -> None:
-        """Say something about a passage of what is decided about: the selected one, or one to choose."""
+        """Comment on a passage of the subject: the selected one, or one to choose."""
         from hitl_tui.ui.screens.comment import CommentScreen
         from hitl_tui.view.comments import first_changed, passages, selected_passages
 
@@ -262,12 +262,12 @@ class Reviewing:
         self.screen.app.push_screen(asked, answered)
 
     def uncomment(self) -> None:
-        """Take back the comment that was made last."""
+        """Undo the last comment."""
         if self.card is None or not self.card.drop_comment():
             self.screen.show_message("there is no comment to undo", severity="warning")
 
     def edit_asked(self) -> None:
-        """Edit what is decided about; what is in a thread of its own is edited there."""
+        """Edit the subject; that of an inner thread is edited there."""
         request = self.asked_about
         if request is not None and request.thread:
             self.screen.threads.enter(request.thread)
@@ -276,13 +276,13 @@ class Reviewing:
 
     @property
     def asked_about(self) -> Request | None:
-        """The request on the card while it waits, else the first that does."""
+        """Return the request on the card while it waits, else the first that waits."""
         waiting = self.screen.session.requests if self.screen.session else ()
         wanted = self.card.review.request.id if self.card is not None else ""
         return next((request for request in waiting if request.id == wanted), waiting[0] if waiting else None)
 
     def other_request(self, by: int) -> None:
-        """Ask about another of the requests that wait."""
+        """Show another of the waiting requests."""
         waiting = self.screen.session.requests if self.screen.session else ()
         request = self.asked_about
         if request is not None and len(waiting) > 1:
@@ -291,29 +291,29 @@ class Reviewing:
             )
 
     async def _ask_instead(self, request: Request) -> None:
-        """Ask about this one; a decision about the one before is sent first."""
+        """Show this request; first send a decision about the previous one."""
         sent = await self.send_decision()
         waiting = self.screen.session.requests if self.screen.session else ()
         if sent and any(other.id == request.id for other in waiting):
             self.open_card(request)
 
     def step_back(self) -> None:
-        """Back to the action that was decided about before."""
+        """Go back to the previously decided action."""
         if self.card:
             self.card.step_back()
 
     def take_back(self) -> None:
-        """Take the decision back."""
+        """Undo the decision."""
         if self.card:
             self.card.take_back()
 
     async def send_decision(self) -> bool:
-        """Send at once what could still be taken back; False where it was refused."""
+        """Send at once what could still be undone; return False if it was refused."""
         card = self.card
         return not self.card_open or card is None or await card.send_at_once()
 
     def close_card(self) -> None:
-        """Hide the card; the request goes on waiting."""
+        """Hide the card; the request continues to wait."""
         card = self.card
         if card is not None and self.card_open:
             card.take_back()
@@ -331,15 +331,15 @@ class Reviewing:
                 self.screen.stage.card_closed(session)
             self.card_changed()
 
-    # What followed.
+    # Outcomes.
 
     @property
     def followed_open(self) -> bool:
-        """Whether what came of one's decisions stands in the place of the card."""
+        """Whether the outcomes of the person's decisions are shown in place of the card."""
         return bool(self.screen.query("#followed"))
 
     def turn_followed(self) -> None:
-        """Show what came of one's decisions, or no more; over a card, once its decision is sent."""
+        """Show the outcomes of the person's decisions, or hide them; first send the card's decision."""
         if self.card_open:
             self._stays = not self._stays
             stays = "once you have decided, the results stay here"
@@ -365,27 +365,27 @@ class Reviewing:
         self.screen.query("#followed").remove()
 
     def _close_decided(self) -> None:
-        """A decision was sent: the card closes, or gives way to what comes of it."""
+        """Close the card after its decision was sent, or replace it by the outcome."""
         stays = self._stays or self.screen.attention.stays
         self.close_card()
         if stays:
             self._show_followed()
 
     def forget(self) -> None:
-        """Another thread is shown from now on."""
+        """Forget the state, as another thread is shown."""
         self._close_followed()
         self.close_card()
         self._shown_for = ""
 
     def restore_draft(self, session: ViewSession) -> None:
-        """An answer was refused: where its request has gone, the card comes back with what was typed."""
+        """Restore the input of a refused answer: if its request has gone, the card comes back with it."""
         card = self.card
         gone = card is not None and all(request.id != card.review.request.id for request in session.requests)
         if card is not None and gone and session is self.screen.session and card.survives_refresh():
             self._show_card(open_now=True)
 
     def on_progress(self, session: ViewSession) -> None:
-        """Open the card where the user went on and something came to wait; close it where nothing does."""
+        """Open the card if something waits and the user had let the thread run; close it if nothing waits."""
         request, card = session.request, self.card
         self.on_attending(session)
         if self.card_open and card is not None:
@@ -402,7 +402,7 @@ class Reviewing:
                     self.screen.show_message(how_it_went(session.view.ledger, known))
                     self.close_card()
             elif sent and asked.id == known and asked.votes:
-                # One of several votes: nothing is left to do here for whoever has given it.
+                # One of several votes: nothing is left to do here for the person who has given it.
                 self.screen.show_message(vote_given(asked))
                 self._close_decided()
             else:
@@ -411,7 +411,7 @@ class Reviewing:
             self.open_card(request)
 
     def opens_for(self, session: ViewSession) -> bool:
-        """Whether the card opens by itself: the user went on, and something came to wait."""
+        """Whether the card opens by itself: something waits, and the user had let the thread run."""
         request = session.request
         return (
             request is not None

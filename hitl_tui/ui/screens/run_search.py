@@ -1,4 +1,4 @@
-"""The search on the run screen: asking what to look for, and walking from place to place."""
+"""Search on the run screen: its input, and the keys that walk its matches."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.search import Finding, SearchPane
 
 _DOCKED: Final = 140
-"""Cells from which on the search stands beside the other panes."""
+"""Cells from which the search is beside the other panes."""
 
 
 class Search:
-    """Asking what to look for, and walking from place to place.
+    """Search of the shown thread, and its matches one after another.
 
-    With room the pane of the search stands beside the others, else on a screen of its own.
+    With enough room its pane is beside the others, else on a screen of its own.
 
     Attributes:
-        finding: what is looked for, where it stands, and which place is shown; None while none was gone to.
+        finding: the search, its matches, and which one is shown; None before the first one is shown.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -31,26 +31,26 @@ class Search:
         self.finding: Finding | None = None
         self.pane: SearchPane | None = None
         self._query = ""
-        self._thread = ""  # that was looked through
+        self._thread = ""  # that was searched
 
     @property
     def open(self) -> bool:
-        """Whether a search goes on: from the first place gone to until esc or another thread."""
+        """Whether a search is open: from the first shown match until esc or another thread."""
         return self.finding is not None
 
     @property
     def coming(self) -> bool:
-        """Whether the pane is about to take what is typed."""
+        """Whether the pane is about to take input."""
         return self.pane is not None and not self.pane.is_mounted
 
     def begin(self, session: ViewSession) -> None:
-        """A thread is shown: a search goes on in those that its places are in, and ends in any other."""
+        """Follow the shown thread: a search stays open in threads with matches, and ends in any other."""
         places = self.finding[1] if self.finding else ()
         if session.thread_id not in {self._thread, *(place.thread for place in places)}:
             self.close()
 
     def close(self) -> None:
-        """The search is over; its text is where the next one begins."""
+        """Close the search; the next one begins with its text."""
         if self.finding is None and self.pane is None:
             return
         if self.finding is not None:
@@ -60,7 +60,7 @@ class Search:
         self._screen.show_all()
 
     def ask(self) -> None:
-        """Ask what to look for, and where to go."""
+        """Ask what to search for, and which match to show."""
         from hitl_tui.ui.screens.find import FindScreen
         from hitl_tui.ui.widgets.search import SearchPane
 
@@ -89,7 +89,7 @@ class Search:
         return self._screen.size.width >= _DOCKED and not taken
 
     def resize(self) -> None:
-        """The pane goes where there is no room for it any more; the search goes on."""
+        """Remove the pane if there is no room for it any more; the search stays open."""
         if self._screen.size.width < _DOCKED:
             self._undock()
 
@@ -101,12 +101,12 @@ class Search:
             self._screen.query_one(ChannelsPane).focus()
 
     def go(self, finding: Finding) -> None:
-        """A place was chosen in the pane: show it; keys are the run's again."""
+        """Show the match that was chosen in the pane; keys are the run's again."""
         self._screen.query_one(ChannelsPane).focus()
         self._go_to_found(finding)
 
     def walk(self, by: int) -> None:
-        """Go to the next place where it stands, or to the one before."""
+        """Show the next match, or the previous one."""
         if self.finding is not None:
             query, places, at = self.finding
             if self.pane is not None and self.pane.looked_for == query:
@@ -114,7 +114,7 @@ class Search:
             self._go_to_found((query, places, (at + by) % len(places)))
 
     def _go_to_found(self, finding: Finding | None) -> None:
-        """Show a place: its step, its channel, and the line in it."""
+        """Show a match: its step, its channel, and the line in it."""
         from hitl_tui.ui.widgets.search import CONDITION
 
         session = self._screen.session
@@ -140,7 +140,7 @@ class Search:
         self._screen.show_message(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
 
     async def _go_to_thread(self, thread_id: str, finding: Finding) -> None:
-        """Open the thread that a place is in, and go there."""
+        """Open the thread of a match, and show the match."""
         await self._screen.threads.open(thread_id)
         if self._screen.session is not None and self._screen.session.thread_id == thread_id:
             self._go_to_found(finding)

@@ -1,4 +1,4 @@
-"""The run screen before an audience: a pane in the spotlight, the last key, and a show that is played."""
+"""Run screen for an audience: a pane in the spotlight, the last key, and a presentation."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OVER: Final = ("completed", "cancelled", "failed")
 
 
 class Stage:
-    """What is shown to an audience beside the thread itself.
+    """What an audience sees besides the thread itself.
 
     Attributes:
-        show: what is played; None for nothing.
+        show: the presentation; None for none.
         pane: the pane in the spotlight, "" for none.
     """
 
@@ -42,7 +42,7 @@ class Stage:
     # The spotlight and the keys
 
     def switch_spotlight(self) -> None:
-        """Show the pane with the focus large and alone, or all of them again."""
+        """Show the focused pane large and alone, or all of them again."""
         focused = self.screen.focused
         name = focused.id if focused is not None and focused.id in PANES else "value"
         self.spotlight("" if self.pane else name or "value")
@@ -64,23 +64,23 @@ class Stage:
             screen.set_class(bool(pane), "-spotlight")
             self.pane = pane
             if pane == "graph" and self.show is not None:
-                screen.set_focus(None)  # an audience is shown where the run stands, not a cursor
+                screen.set_focus(None)  # the audience sees where the run is, not a cursor
             elif pane:
                 screen.query_one(f"#{pane}").focus(scroll_visible=False)
         screen.call_after_refresh(screen.show_all)
 
     def switch_keys(self) -> None:
-        """Show the last key that is pressed, or no longer."""
+        """Show the last pressed key, or hide it."""
         self._shows_keys = not self._shows_keys
         self.screen.query_one(FooterBar).show_key("" if not self._shows_keys else " ")
 
     def pressed(self, key: str) -> None:
-        """A key was pressed that types no text."""
+        """Show a pressed key that types no text."""
         if self._shows_keys:
             self.screen.query_one(FooterBar).show_key(written(key))
 
     def save_picture(self) -> None:
-        """Write what is on screen as SVG to a new file in the current directory; a browser downloads it."""
+        """Write the screen as SVG to a new file in the current directory; a browser downloads it."""
         from hitl_tui.ui.new_files import write_file
         from hitl_tui.ui.pictures import picture_name, screen_svg
 
@@ -89,11 +89,11 @@ class Stage:
         svg = screen_svg(self.screen.app, place[0])
         write_file(self.screen, picture_name(*place), svg.encode(), "image/svg+xml", "Picture")
 
-    # The show
+    # The presentation
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the show adds to the situation."""
+        """Return what the presentation adds to the situation."""
         facts: dict[str, Any] = {"recorded": getattr(self.screen.app, "recording", None) is not None}
         if self.show is not None:
             facts |= {"show": True, "pace": f"{self.show.tempo.pace:g}×", "held": self.show.tempo.held}
@@ -101,11 +101,11 @@ class Stage:
 
     @property
     def takes_keys(self) -> bool:
-        """Whether the keys of a show do something: while a decision is made they are the card's."""
+        """Whether the keys of a presentation work: during a decision they belong to the card."""
         return self.show is not None and not self.screen.review.card_open and not self.screen.situation.typing
 
     def next(self) -> None:
-        """On to the next stop; where something waits, its card comes up with what the script suggests."""
+        """Go to the next stop; if something waits, show its card with what the script suggests."""
         show, session = self.show, self.screen.session
         if show is None or session is None or (session.running and show.live):
             return
@@ -125,18 +125,18 @@ class Stage:
         return getattr(self.show, "shown", None)
 
     def make_room(self) -> None:
-        """A card comes up: it has the room, and once it is answered the show goes on from this stop."""
+        """Make room for a card; once it is answered the presentation continues from this stop."""
         self._asked_at = self._stop
         self.spotlight("")
 
     def card_closed(self, session: ViewSession) -> None:
-        """The spotlight is that of the stop again, or of one that was reached while the card had the room."""
+        """Restore the spotlight of the stop, or of one that was reached while the card was open."""
         stop = self._stop
         if stop is not None and (session.requests or stop is not self._asked_at):
             self.spotlight(stop.spotlight or "")
 
     async def after_answer(self, session: ViewSession) -> None:
-        """Go on, unless the answer alone has led to the next stop, or to the end."""
+        """Continue, unless the answer alone has led to the next stop, or to the end."""
         await session.drain()
         if session is self.screen.session:
             self.screen.show_news(session)
@@ -144,7 +144,7 @@ class Stage:
                 self.go_on(session)
 
     def go_on(self, session: ViewSession) -> None:
-        """Run on to the next stop."""
+        """Run to the next stop."""
         if self.show is not None and session is self.screen.session:
             # Several stops may be at one place.
             if not session.running and (stop := self.show.arrive(session.view)) is not None:
@@ -174,7 +174,7 @@ class Stage:
             self.publish()
 
     def on_progress(self, session: ViewSession) -> None:
-        """The thread has moved: where it rests a stop may have been reached, however it got there."""
+        """Follow the thread: a stop may have been reached, whatever led there."""
         show = self.show
         if show is None:
             return
@@ -195,7 +195,7 @@ class Stage:
             self.spotlight(stop.spotlight or "")
 
     def publish(self) -> None:
-        """Bring caption, bars and other terminals up to where the show is."""
+        """Update caption, bars and other terminals for the state of the presentation."""
         session = self.screen.session
         if self.show is not None and session is not None:
             self.show.publish(session.thread_id)
@@ -203,7 +203,7 @@ class Stage:
             self.screen.show_bars()
 
     def show_caption(self, session: ViewSession) -> None:
-        """Show what the audience reads now; while a decision is made that has the room."""
+        """Show the caption for the audience; during a decision the card has the room."""
         if self.show is not None:
             self.screen.read_styles("stage")
             caption = self.show.caption(session.view)
@@ -214,30 +214,30 @@ class Stage:
             self.screen.query_one(CaptionBox).show_caption(caption, self.screen.size.width)
 
     def look_back(self) -> None:
-        """A step of the past is looked at: a tape waits meanwhile."""
+        """Pause a tape while a past step is shown."""
         if self.show is not None and not self.show.live:
             self.show.tempo.held = True
 
     def hold(self) -> None:
-        """Hold everything in the middle of a word, or go on."""
+        """Hold everything in the middle of a word, or continue."""
         if self.show is not None:
             self.show.tempo.held = not self.show.tempo.held
             self.publish()
 
     def faster(self) -> None:
-        """Play faster."""
+        """Speed up."""
         if self.show is not None:
             self.show.tempo.faster()
             self.publish()
 
     def slower(self) -> None:
-        """Play slower."""
+        """Slow down."""
         if self.show is not None:
             self.show.tempo.slower()
             self.publish()
 
     def start(self) -> None:
-        """Back to the start: a new thread; the old one stays where it is."""
+        """Go back to the start: a new thread; the old one is kept."""
         if self.show is not None:
             self.screen.command(partial(self._start, self.show), group="stage")
 
@@ -259,7 +259,7 @@ class Stage:
 
     @property
     def place(self) -> str:
-        """Where the show is, for the header; "" without one."""
+        """Return where the presentation is, for the header; "" without one."""
         if self.show is None:
             return ""
         wide = self.screen.size.width >= 100

@@ -1,4 +1,4 @@
-"""How threads are run on the run screen: step by step or on and on, and up to which breakpoints."""
+"""Running threads on the run screen: step by step or until something waits, with breakpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Start: TypeAlias = Callable[[Driver], Coroutine[Any, Any, None]]
 
 
 class Stepping:
-    """An answered thread goes on, unless it was being stepped through.
+    """Continues an answered thread, unless it was being stepped through.
 
     Breakpoints belong to a graph: they are kept for it, and all its threads have them.
     """
@@ -38,14 +38,14 @@ class Stepping:
 
     @property
     def going_on(self) -> bool:
-        """Whether the user let the shown thread run on, so that its questions come up by themselves."""
+        """Whether the user let the shown thread run, so that its requests open by themselves."""
         return self.screen.session is not None and self._pace(self.screen.session) == "going"
 
     def _pace(self, session: ViewSession) -> Pace:
         return self._paces.get(session.thread_id, "opened")
 
     def begin(self, session: ViewSession, before: ViewSession | None) -> None:
-        """A thread is shown: one inside another is stepped through as that was, any other is as just opened.
+        """Note the shown thread: an inner one is stepped through if its owner was, any other starts afresh.
 
         Args:
             before: the session that was shown until now.
@@ -60,14 +60,14 @@ class Stepping:
             self._paces.pop(session.thread_id, None)
 
     def go_on(self, session: ViewSession) -> None:
-        """Its next question comes up by itself, and once answered it goes on."""
+        """Let it run: its next request opens by itself, and once answered it continues."""
         self._paces[session.thread_id] = "going"
 
     def step(self, *, into: bool = False) -> None:
         """Run one node.
 
         Args:
-            into: of a subgraph: begin its thread, and show that before its first node.
+            into: whether to open a subgraph's thread, and show it before its first node.
         """
         session = self.screen.session
         if session is None:
@@ -87,7 +87,7 @@ class Stepping:
             await self.screen.open_thread(unfinished.child)
 
     def step_out(self) -> None:
-        """Finish the thread that runs inside another one, and the node that runs it; show that one."""
+        """Finish the inner thread, and the node that runs it; show the outer one."""
         session = self.screen.session
         if session is not None and session.view.owners:
             self.screen.command(partial(self._step_out, session.view.owners[-1].thread_id))
@@ -111,10 +111,10 @@ class Stepping:
             self._run(lambda driver: self._run_on(session), "going", "run.continue")
 
     def _run(self, start: Start, pace: Pace, action: str) -> None:
-        """Begin a run, unless something is tried again that reaches outside: that is told first.
+        """Begin a run, but first show what would run again if that has side effects.
 
         Args:
-            action: what was pressed for it, which confirms it, too.
+            action: the action whose key began it, and confirms it, too.
         """
         session = self.screen.session
         if session is None:
@@ -126,7 +126,7 @@ class Stepping:
             self.screen.command(partial(self.in_turn, session, start))
 
     async def in_turn(self, session: ViewSession, start: Start) -> None:
-        """Begin something; where a server runs the thread already ask what becomes of that first."""
+        """Begin something; if a server already runs the thread, first ask what to do about that run."""
         try:
             await start(session.driver)
         except ServerBusy:
@@ -145,7 +145,7 @@ class Stepping:
             await self.in_turn(session, start)
 
     async def _try_again(self, session: ViewSession, start: Start, action: str) -> None:
-        """Try again what failed or was given up; where it reaches outside, only when somebody agrees."""
+        """Run again what failed or was stopped; if it has side effects, only after a confirmation."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogResult
         from hitl_tui.view.repeats import repeat_lines
 
@@ -162,7 +162,7 @@ class Stepping:
         self.screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
 
     def look_at_retry(self, session: ViewSession) -> None:
-        """Find out what going on would try again, to tell it beside the failure."""
+        """Find out what continuing would run again, to show it beside the failure."""
         progress = session.view.progress
         if not _may_repeat(session):
             session.retry, self._looked_at = None, None
@@ -180,7 +180,7 @@ class Stepping:
         await session.driver.execute(Run(_armed(session)))
 
     def pause(self) -> None:
-        """Stop at the next node boundary; neither this thread nor those it runs for go on by themselves."""
+        """Stop at the next node boundary; neither this thread nor its owners continue by themselves."""
         if session := self.screen.session:
             session.pausing = True
             for thread_id in (session.thread_id, *(owner.thread_id for owner in session.view.owners)):
@@ -189,13 +189,13 @@ class Stepping:
             self.screen.command(partial(session.driver.execute, Pause(self.screen.actor)))
 
     def again(self) -> None:
-        """Go on as the user did last."""
+        """Continue as the user did last."""
         (self.continue_ if self.going_on else self.step)()
 
     async def after_answer(self, session: ViewSession) -> None:
-        """Go on to the next stop, unless the thread was being stepped through when the question came up.
+        """Run to the next stop, unless the thread was being stepped through when the request opened.
 
-        It does so as well where another thread is shown by now.
+        It does so even if another thread is shown by now.
         """
         if self.screen.stage.show is not None:
             await self.screen.stage.after_answer(session)
@@ -211,13 +211,13 @@ class Stepping:
             await self.in_turn(session, lambda _driver: self._run_on(session))
 
     async def come_back(self, session: ViewSession) -> None:
-        """Where a thread was going on when it was left, it goes on unless something waits."""
+        """Continue a thread that was running when the user left it, unless something waits."""
         if self.going_on and not session.running:
             await self.after_answer(session)
             self.screen.on_progress(session)
 
     def bring_breakpoints(self, session: ViewSession) -> None:
-        """Give a session what is kept for its graph, the first one also what was given for it."""
+        """Give a session its graph's kept breakpoints, and the first one those of the command line, too."""
         kept = _kept(session)
         session.breakpoints = kept.load()
         if not self._given:
@@ -242,7 +242,7 @@ class Stepping:
             self.screen.show_message(kept.problem, "Breakpoints", "warning")
 
     def toggle_breakpoint(self, session: ViewSession, node: str) -> None:
-        """Set a breakpoint for always, or take away those that stop there."""
+        """Set a lasting breakpoint, or remove those that stop there."""
         from hitl_tui.drivers.breakpoints import describe, toggled
 
         before = session.breakpoints
@@ -257,7 +257,7 @@ class Stepping:
 
 
 def _may_repeat(session: ViewSession) -> bool:
-    """Whether a node may have to be tried again: it failed, or what it asked of models is in no step."""
+    """Whether a node may have to run again: it failed, or what it asked of models is in no step."""
     progress = session.view.progress
     return not session.running and (progress.status == "failed" or bool(progress.uses))
 
@@ -267,7 +267,7 @@ def _kept(session: ViewSession) -> KeptBreakpoints:
 
 
 def _armed(session: ViewSession) -> tuple[Breakpoint, ...]:
-    """Those that the graph can have as it is now."""
+    """Return the breakpoints that the graph can have as it is now."""
     if not session.breakpoints:
         return ()
     from hitl_tui.drivers.breakpoints import fits

@@ -1,4 +1,4 @@
-"""From one thread to another: the list of them, those that wait, and those inside a node."""
+"""Moving between threads: the list of them, those that wait, and those inside a node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 _GO_ON: Final = 8
-"""Threads that were decided together and go on at the same time."""
+"""Number of threads that were decided together and continue at the same time."""
 
 
 class Threads:
-    """Shows other threads in the place of the one that is shown."""
+    """Replaces the shown thread by others."""
 
     def __init__(self, screen: RunScreen) -> None:
         self.screen = screen
@@ -33,7 +33,7 @@ class Threads:
 
     @cached_property
     def _queue(self) -> WaitingQueue:
-        """Those that wait, in the order in which they are opened as the next ones."""
+        """Return the waiting requests, in the order in which they are opened one after the other."""
         from hitl_tui.view.queue import WaitingQueue
 
         return WaitingQueue()
@@ -49,7 +49,7 @@ class Threads:
         self.screen.app.push_screen(threads, self._go_to)
 
     def choose_waiting(self) -> None:
-        """Show the queue of what waits; one that is chosen comes up with its card."""
+        """Show the queue; a chosen request opens with its card."""
         from hitl_tui.config import queue_file
         from hitl_tui.ui.screens.queue import QueueScreen
 
@@ -71,14 +71,14 @@ class Threads:
         screen.app.push_screen(queue, chosen)
 
     def show_workers(self) -> None:
-        """Show who runs what; one that is chosen is opened."""
+        """Show who runs what; a chosen thread is opened."""
         from hitl_tui.ui.screens.workers import WorkersScreen
 
         keys = self.screen.keymap.bindings["app.workers"]
         self.screen.app.push_screen(WorkersScreen(self.screen.hub, keys), self._go_to)
 
     def _go_to(self, thread_id: str | None) -> None:
-        """Open the thread that a list came back with, unless it is shown."""
+        """Open the thread that was chosen in a list, unless it is shown."""
         if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
             self.screen.command(partial(self.open, thread_id))
 
@@ -111,7 +111,7 @@ class Threads:
 
     @property
     def place_words(self) -> str:
-        """Which of how many that wait is shown: "4 of 12"; "" where it came from elsewhere than the queue."""
+        """Return which of the waiting requests is shown: "4 of 12"; "" if it wasn't opened from the queue."""
         session = self.screen.session
         shown = session is not None and session.thread_id == self._queue_at
         return "{} of {}".format(*self._queue.place) if shown else ""
@@ -134,10 +134,10 @@ class Threads:
         await self.change_to(session)
 
     def open_next(self, *, back: bool = False) -> None:
-        """Open the next thread that waits for a human, and its card; once it is answered the run goes on.
+        """Open the next thread that waits for a person, and its card; once it is answered the run continues.
 
         Args:
-            back: the one before it in their order instead.
+            back: whether to open the previous one instead.
         """
 
         async def after_the_last_key() -> None:
@@ -151,7 +151,7 @@ class Threads:
 
         hub, session, review = self.screen.hub, self.screen.session, self.screen.review
         assert session is not None
-        # Sent first, so that a thread which asks anew is seen to.
+        # Sent first, so that a thread which asks again is found.
         if not await review.send_decision():
             return
         owners = (owner.thread_id for owner in session.view.owners)
@@ -164,7 +164,7 @@ class Threads:
             return
         if row is None:
             passes = f" that matches {queue.view.filter}" if queue.view.filter else ""
-            screen.show_message(f"no other thread{passes} waits for a human")
+            screen.show_message(f"no other thread{passes} waits for a person")
             return
         self._queue_at = row.name
         await self.open(row.name)
@@ -175,9 +175,9 @@ class Threads:
             review.decide()
 
     async def open(self, thread_id: str) -> None:
-        """Show another thread of the hub; where its log is damaged what is wrong, with the way back here.
+        """Show another thread of the hub; if its log is damaged show what is wrong, with a way back here.
 
-        A decision that could still be taken back is sent; where it is refused, its card stays.
+        A decision that could still be undone is sent; if it is refused, its card stays.
         """
         hub = self.screen.hub
         if not await self.screen.review.send_decision():
@@ -197,12 +197,12 @@ class Threads:
             self.screen.command(partial(self.change_to, outcome))
 
     async def change_to(self, session: ViewSession) -> None:
-        """Show a session in the place of the one that is shown."""
+        """Replace the shown session."""
         self.screen.review.forget()
         await self.screen.begin(session)
 
     def go_inside(self) -> None:
-        """Open the branches, or the thread, of the shown step, of the selected node, or of what runs."""
+        """Open the branches, or the thread, of the shown step, the selected node, or the running node."""
         session = self.screen.session
         if session is None:
             return
@@ -236,19 +236,19 @@ class Threads:
             self.screen.command(partial(self.open, thread_id))
 
     async def open_at(self, thread_id: str, step: int | None) -> None:
-        """Open a thread inside at one of its steps, where it can be opened."""
+        """Open an inner thread at one of its steps, if it can be opened."""
         await self.open(thread_id)
         session = self.screen.session
         if step is not None and session is not None and session.thread_id == thread_id:
             self.screen.travel((thread_id, step))
 
     def go_outside(self) -> None:
-        """Back to the thread that this one runs for."""
+        """Go back to the thread that runs this one."""
         if self.screen.session is not None and self.screen.session.view.owners:
             self.screen.command(partial(self._leave_thread, self.screen.session.view.owners[-1].thread_id))
 
     async def _leave_thread(self, owner: str) -> None:
-        """Show the owner; where it was going on when it was left, it goes on unless something waits."""
+        """Show the owner; if it was running when it was left, it continues unless something waits."""
         await self.open(owner)
         session = self.screen.session
         if session is not None:

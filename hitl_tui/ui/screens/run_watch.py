@@ -1,4 +1,4 @@
-"""The watches of the run screen: what its pane shows, and when."""
+"""Watches of the run screen: the content of their pane, and when it is updated."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SAMPLES = 60
 
 
 class Watches:
-    """The expressions that are watched on a graph; nothing is computed while there are none.
+    """Watched expressions of a graph; nothing is computed while there are none.
 
-    The strips are read while the thread is at rest: a run that goes on is not held up for them.
+    The strips are read while the thread is at rest: they never delay a run.
     """
 
     def __init__(self, screen: RunScreen) -> None:
@@ -32,7 +32,7 @@ class Watches:
         self._shown = False
 
     def begin(self, session: ViewSession) -> None:
-        """A thread is shown: the watches are those of its graph."""
+        """Use the watches of the shown thread's graph."""
         graph = session.view.graph.name
         if graph != self._graph:
             self._graph, self._texts = graph, self._kept(graph)
@@ -41,14 +41,14 @@ class Watches:
     @staticmethod
     def _kept(graph: str) -> tuple[str, ...]:
         file = watches_file()
-        if not file.exists():  # as mostly, and then nothing has to be loaded for them
+        if not file.exists():  # usually, and then nothing has to be loaded for them
             return ()
         from hitl_tui.view.watches import read_watches
 
         return read_watches(file).get(graph, ())
 
     def show(self, session: ViewSession) -> None:
-        """Bring the pane up to the shown step."""
+        """Update the pane for the shown step."""
         if not self._texts and not self._shown:
             return
         from hitl_tui.ui.screens.watches import WatchesPane
@@ -80,7 +80,7 @@ class Watches:
             self.show(session)
 
     def ask(self) -> None:
-        """Ask for an expression to watch, or no longer to watch."""
+        """Ask for an expression to watch, or one to remove."""
         from hitl_tui.ui.screens.watches import WatchScreen
 
         session = self._screen.session

@@ -1,4 +1,4 @@
-"""What fills the store: its threads by size, one of them by channel; pruning, giving back what is free."""
+"""Contents of the store: its threads by size, one of them by channel; pruning and vacuum."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 _LOOKS_EVERY: Final = 0.2
 _GAP: Final = 2
 _MOST: Final = 50
-"""Decisions that are told; `hitl-tui log --mine --limit` has more."""
+"""Number of shown decisions; `hitl-tui log --mine --limit` has more."""
 _KEYS: Final = (
     ("store.channels", "By channel"), ("store.prune", "Prune"), ("store.vacuum", "Vacuum"),
     ("store.deleted", "Deleted"),
@@ -62,7 +62,7 @@ class SizeList(LineView):
 
 
 class StoreScreen(OverlayScreen):
-    """Comes back with nothing.
+    """Returns nothing.
 
     Args:
         actor: who prunes.
@@ -99,20 +99,20 @@ class StoreScreen(OverlayScreen):
         yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
-        """Look at every thread."""
+        """Measure every thread."""
         self._look()
 
     def on_unmount(self) -> None:
-        """Look at no more of them."""
+        """Stop measuring."""
         self._left = True
 
     @property
     def under_way(self) -> str:
-        """What becomes of a vacuum that goes on when one leaves; "" where none does."""
+        """Return what happens to a running vacuum if the user leaves; "" if none runs."""
         return "The store is freeing space: leaving waits for that." if self._vacuums else ""
 
     def _show_progress(self) -> None:
-        if self.display:  # while it is removed, its parts go one by one
+        if self.display:  # while it is being removed, its parts go one by one
             self.query_one(SizeList).set_titles("What fills the store", f"looking…{self._looked}")
 
     def _look(self) -> None:
@@ -142,7 +142,7 @@ class StoreScreen(OverlayScreen):
 
     @on(LineView.Widened)
     def _show(self) -> None:
-        """Show what was read, its columns cut for the width."""
+        """Show the sizes, with columns cut for the width."""
         if not self.display:
             return
         view = self.query_one(SizeList)
@@ -184,7 +184,7 @@ class StoreScreen(OverlayScreen):
             event.view.repaint()
 
     def action_channels(self) -> None:
-        """What fills the selected thread, by channel."""
+        """Show what fills the selected thread, by channel."""
         chosen = self._selected
         if chosen is None:
             return
@@ -201,7 +201,7 @@ class StoreScreen(OverlayScreen):
         self.app.push_screen(PageScreen(title, lines, ()))
 
     def action_prune(self) -> None:
-        """Ask for a rule, then show what would go by it."""
+        """Ask for a rule, then preview what it would delete."""
         from hitl_tui.ui.screens.deletion import DeletionScreen, ask_prune
 
         if self._refused():
@@ -214,7 +214,7 @@ class StoreScreen(OverlayScreen):
         ask_prune(self.app, load_settings({}).retention, prune)
 
     def action_deleted(self) -> None:
-        """Who deleted which threads, when and why."""
+        """Show who deleted which threads, when and why."""
 
         async def lines() -> Sequence[Line]:
             lines = deleted_lines(await self._hub.deleted(MOST_DELETED), self._now())
@@ -229,7 +229,7 @@ class StoreScreen(OverlayScreen):
         start_work(self, self._vacuum, group="vacuum", exclusive=True)
 
     def _refused(self) -> bool:
-        """Whether nothing can be taken out here; says why."""
+        """Whether nothing can be deleted here; shows why."""
         if why := self._hub.upkeep_refusal:
             self.notify(sanitise_line(why, 200), severity="warning", markup=False)
         return bool(why)
@@ -260,7 +260,7 @@ class StoreScreen(OverlayScreen):
 
 
 class DecisionsScreen(PageScreen):
-    """What a person has decided in all threads, with what became of it."""
+    """A person's decisions in all threads, with their outcomes."""
 
     def __init__(self, hub: Hub, person: str, keys: tuple[str, ...]) -> None:
         async def load() -> Sequence[Line]:
@@ -274,5 +274,5 @@ class DecisionsScreen(PageScreen):
 
 
 def show_decisions(app: App[Any], hub: Hub, person: str, action: str) -> None:
-    """Show what a person decided in all threads; the keys of the action close the page, too."""
+    """Show a person's decisions in all threads; the keys of the action close the page, too."""
     app.push_screen(DecisionsScreen(hub, person, keymap_of(app).bindings[action]))

@@ -1,4 +1,4 @@
-"""What the run screen asks and tells about taint, private values and contracts."""
+"""Questions about untrusted data, private values and contracts on the run screen."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hitl_tui.view.value_source import READ
 
 
 async def _shown(session: ViewSession) -> tuple[Driver, int]:
-    """The driver of the shown thread, and the shown step."""
+    """Return the driver of the shown thread, and the shown step."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     return await session.driver_of(thread_id), step
 
 
 def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
-    """A page with the ways by which taint came into the selected channel; for a clean one into all."""
+    """Show how untrusted data came into the selected channel, or if it has none, into all channels."""
 
     async def lines() -> Sequence[Line]:
         driver, step = await _shown(session)
@@ -39,7 +39,7 @@ def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
 
 
 def show_contract(screen: Host, session: ViewSession) -> None:
-    """A page with what the node of the shown step may do and did, its route, and what the next one may do."""
+    """Show what the node of the shown step may do and did, its route, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
         shown = session.step_view

@@ -1,4 +1,4 @@
-"""All threads of the store, or those that wait for a human: who wrote last, what was forked; search, open."""
+"""All threads of the store, or those that wait for a person: authors, forks, search, open."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
 
 
 class ThreadList(LineView):
-    """Threads in rows below the names of the columns, which stay; the next page is fetched near the end."""
+    """Threads in rows below fixed column names; the next page is loaded near the end."""
 
     class Moved(Message):
         """The cursor is on another row."""
@@ -73,17 +73,17 @@ class ThreadList(LineView):
         self.query_text = ""
         self.found = ThreadRows()
         self.marks: list[str] = []
-        """Threads that are marked, in the order in which they were."""
+        """Marked threads, in the order in which they were marked."""
         self._names = _SHORTEST
 
     @property
     def selected(self) -> ThreadRow | None:
-        """The row of the cursor."""
+        """Row of the cursor."""
         at, rows = self.cursor_row, self.found.rows
         return rows[at] if at is not None and at < len(rows) else None
 
     def show_threads(self, threads: ThreadRows) -> None:
-        """Show these, or what has become of them, as those of `query_text`."""
+        """Show these threads, or their new states, as the results for `query_text`."""
         self.found = threads
         rows = threads.rows
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
@@ -100,24 +100,24 @@ class ThreadList(LineView):
             self.show([(Span(self._none(), "dim"),)])
 
     def _none(self) -> str:
-        """Why there is no row."""
+        """Return why there is no row."""
         if self.query_text:
             return "no thread matches"
         return "no thread yet: start one with `hitl-tui demo`, or `hitl-tui run GRAPH`"
 
     def _measure(self) -> None:
-        """Give the names as many cells as the longest one takes."""
+        """Make the name column as wide as the longest name."""
         rows = (row for row in self.found.rows if not row.left)
         self._names = max((cell_len("".join(self._named(row))) for row in rows), default=_SHORTEST)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Other columns for another width."""
+        """Lay out the columns for another width."""
         super().on_resize(event)
         self._measure()
         self.repaint()
 
     def _named(self, row: ThreadRow) -> tuple[str, str, str]:
-        """What stands before a name, the name in the room there is, and what is said about it."""
+        """Return the prefix of a name, the name cut to the room, and the note after it."""
         thread, depth, opened, _ = row
         inside = f" · {thread.inside:,} inside" if thread.inside else ""
         mark = f"{UNICODE.done} " if row.name in self.marks else ""
@@ -128,7 +128,7 @@ class ThreadList(LineView):
 
     @property
     def _width(self) -> int:
-        """Cells of a row; until it is laid out, those of a list as wide as the terminal."""
+        """Return the width of a row; before the layout, that of a list as wide as the terminal."""
         return self.size.width or self.app.size.width - 4
 
     @property
@@ -136,7 +136,7 @@ class ThreadList(LineView):
         return self._width >= 100
 
     def visible_row(self, y: int) -> Row:
-        """The row of column names, or a thread."""
+        """Return the row of column names, or a thread."""
         if not self.found.rows:
             return super().visible_row(y)
         if y == 0:
@@ -149,13 +149,13 @@ class ThreadList(LineView):
         return self.grounded(self.line(index), self.ground(index))
 
     def row_at(self, event: events.MouseEvent) -> int | None:
-        """The thread under the mouse."""
+        """Return the thread under the mouse."""
         offset = event.get_content_offset(self)
         row = round(self.scroll_y) + offset.y - 1 if offset is not None and offset.y else -1
         return row if 0 <= row < len(self.found.rows) else None
 
     def line(self, row: int) -> Line:
-        """A thread on one row."""
+        """Return a thread as one row."""
         if not self.found.rows:
             return self.lines[row]
         shown = self.found.rows[row]
@@ -186,7 +186,7 @@ class ThreadList(LineView):
         return tuple(spans)
 
     def _stands(self, thread: ThreadSummary) -> str:
-        """What it waits for and since when, what is next, or how it ended."""
+        """Return what it waits for and since when, its next node, or how it ended."""
         on = thread.next_node if thread.status != "completed" else None
         waits = "" if _is_paused(thread) else thread.waiting_for
         what = waits or (next_words(on) if on else thread.reason)
@@ -197,7 +197,7 @@ class ThreadList(LineView):
         return f"{what} · {'asked ' if asked else ''}{since}"
 
     def _last(self, thread: ThreadSummary) -> Line:
-        """When it changed and who wrote last, where there is room."""
+        """Return when it changed and who wrote last, if there is room."""
         if not self._wide:
             return ()
         who = cut(sanitise_line(thread.last_writer, 40), _WRITER)
@@ -229,35 +229,35 @@ class ThreadList(LineView):
 
 
 async def first_page(hub: Hub) -> ThreadRows:
-    """What the list begins with."""
+    """First page of the list."""
     page = await hub.threads("", _PAGE, None, "")
     return ThreadRows(page, whole=len(page) < _PAGE)
 
 
 def _is_paused(thread: ThreadSummary) -> bool:
-    """True where nothing is asked: somebody, or a breakpoint, stopped it between two nodes."""
+    """Whether a person or a breakpoint stopped it between two nodes, without a request."""
     return thread.status == "waiting" and thread.reason == "paused"
 
 
 class ThreadsWays(Protocol):
-    """Where the list leads."""
+    """Destinations of the list."""
 
     def choose_waiting(self) -> None:
-        """Show the queue of what waits in its place."""
+        """Show the queue in its place."""
 
     def new(self) -> None:
         """Ask for a graph to start a thread of."""
 
 
 class ThreadsScreen(OverlayScreen):
-    """Comes back with the id of the thread to open, or None.
+    """Returns the id of the thread to open, or None.
 
     Args:
-        keys: those that opened it and close it again.
-        to: where it leads, None where it only leads to a thread.
+        keys: the keys that opened it and close it again.
+        to: its destinations, None if it can only open a thread.
         actor: who deletes.
-        first: what it begins with, None where it is to be fetched.
-        leave: takes what it would come back with, where it is the first screen and stays.
+        first: its first page, None to load it.
+        leave: called with the result instead of closing, if it is the first screen and stays.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
@@ -313,7 +313,7 @@ class ThreadsScreen(OverlayScreen):
         return [entry for entry in _KEYS if entry[0] not in without]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There may be nowhere to go from here but to a thread."""
+        """Disable destinations that don't exist here."""
         if action == "workers":
             return not self._hub.no_workers
         return self._to is not None or action not in ("waiting", "new")
@@ -326,7 +326,7 @@ class ThreadsScreen(OverlayScreen):
             self._list.show_threads(self._first)
 
     def dismiss(self, result: str | None = None) -> AwaitComplete:
-        """Come back with a thread, or stay and let it be shown over this."""
+        """Return a thread, or stay and let it be shown over this."""
         if self._leave is None:
             return super().dismiss(result)
         self._leave(result)
@@ -339,7 +339,7 @@ class ThreadsScreen(OverlayScreen):
             start_work(self, self._fetch, group="threads")
 
     async def _fetch(self) -> None:
-        """Fetch the first page until it is that of what was typed last: one at a time, none for nothing."""
+        """Load the first page for the newest search text: one load at a time, none if it is up to date."""
         try:
             while self._stale:
                 self._stale = False
@@ -350,7 +350,7 @@ class ThreadsScreen(OverlayScreen):
             self._loading = False
 
     async def _page(self, after: ThreadSummary | None) -> tuple[ThreadSummary, ...]:
-        """A page of threads: where a name is sought wherever they ran, else those at the top."""
+        """Return a page of threads: with a search text of all threads, else of those at the top."""
         query = self._list.query_text
         return await self._hub.threads(query, _PAGE, after, None if query else "")
 
@@ -362,7 +362,7 @@ class ThreadsScreen(OverlayScreen):
             self._list.show_threads(threads)
 
     async def _fetch_inside(self, row: ThreadRow) -> None:
-        """Open a thread's row, or show more of what is inside it."""
+        """Load the threads inside a thread, or show more of them."""
         threads = self._list.found
         known = threads.inside(row.name)
         more = await self._hub.threads("", _PAGE, known[-1] if known else None, row.name)
@@ -386,7 +386,7 @@ class ThreadsScreen(OverlayScreen):
 
     @on(ThreadList.Moved)
     def _moved(self) -> None:
-        """Near the end of what is loaded, or where more is yet to be fetched, fetch the next page."""
+        """Load the next page near the end of what is loaded, or if more is to be loaded."""
         row, threads = self._list.cursor_row or 0, self._list.found
         selected = self._list.selected
         if selected is not None and selected.left:
@@ -406,7 +406,7 @@ class ThreadsScreen(OverlayScreen):
             self.dismiss(row.name)
 
     def action_inside(self) -> None:
-        """Show what ran inside the selected thread, or hide it again; inside one, hide that one's."""
+        """Show what ran inside the selected thread, or hide it; from an inner thread, hide its level."""
         row, at, threads = self._list.selected, self._list.cursor_row, self._list.found
         if row is None or at is None:
             return
@@ -420,8 +420,8 @@ class ThreadsScreen(OverlayScreen):
             self._list.select(outer)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Say the keys of what has the focus."""
-        if self.display:  # while it is removed, its parts go one by one
+        """Show the keys of the widget with the focus."""
+        if self.display:  # while it is being removed, its parts go one by one
             self._show_keys(searching=event.widget is self.query_one(Input))
 
     def _show_keys(self, *, searching: bool) -> None:
@@ -430,7 +430,7 @@ class ThreadsScreen(OverlayScreen):
         footer.refresh()
 
     def action_waiting(self) -> None:
-        """The queue of what waits for a human."""
+        """Show the queue."""
         if self._to is not None:
             self.dismiss(None)
             self._to.choose_waiting()
@@ -442,7 +442,7 @@ class ThreadsScreen(OverlayScreen):
             self._to.new()
 
     def action_mark(self) -> None:
-        """Mark the selected thread, or no more, and go to the next one."""
+        """Mark the selected thread, or unmark it, and go to the next one."""
         row, marks = self._list.selected, self._list.marks
         if row is not None and not row.left:
             marks.remove(row.name) if row.name in marks else marks.append(row.name)
@@ -450,7 +450,7 @@ class ThreadsScreen(OverlayScreen):
             self._list.show_threads(self._list.found)
 
     def action_delete(self) -> None:
-        """Show what would go with what is marked, or else with the selected thread."""
+        """Preview the deletion of the marked threads, or else of the selected one."""
         from hitl_tui.ui.screens.deletion import DeletionScreen
 
         row = self._list.selected
@@ -469,14 +469,14 @@ class ThreadsScreen(OverlayScreen):
             self._load()
 
     def action_store(self) -> None:
-        """What fills the store."""
+        """Show what fills the store."""
         from hitl_tui.ui.screens.store import StoreScreen
 
         screen = StoreScreen(self._hub, self._actor or "", self._now, self._list.current)
         self.app.push_screen(screen, lambda _: self._load())
 
     def action_workers(self) -> None:
-        """Who runs what; comes back with a thread that is chosen there."""
+        """Show who runs what; open a thread that is chosen there."""
         from hitl_tui.ui.screens.workers import WorkersScreen
 
         def chosen(thread_id: str | None) -> None:
@@ -487,7 +487,7 @@ class ThreadsScreen(OverlayScreen):
         self.app.push_screen(WorkersScreen(self._hub, keys), chosen)
 
     def action_decided(self) -> None:
-        """What the person decided in all threads."""
+        """Show what the person decided in all threads."""
         from hitl_tui.ui.screens.store import show_decisions
 
         show_decisions(self.app, self._hub, self._actor or "", "threads.decided")
@@ -497,7 +497,7 @@ class ThreadsScreen(OverlayScreen):
         self.query_one(Input).focus()
 
     def action_back(self) -> None:
-        """From the search to the list, from the list to the run."""
+        """Go from the search to the list, or from the list to the run."""
         if self._list.has_focus:
             self.dismiss(None)
         else:
