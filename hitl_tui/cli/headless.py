@@ -384,7 +384,7 @@ class _EventPrinter:
         self._print_events(events)
 
     def _print_events(self, events: Sequence[Event]) -> None:
-        """Print events; only programs get starts and ends, because the last line tells people."""
+        """Print events; only programs get starts and ends, because people read those in the last line."""
         if self._as_json:
             from hitl_tui.view.shapes import EventDocument
 

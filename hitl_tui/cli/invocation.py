@@ -13,13 +13,13 @@ _IN_MEMORY: Final = "memory:"
 
 
 def same_store(*, runs: bool = False) -> str:
-    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given.
+    """Return the option by which a suggested command finds this store: ` --store URL`, "" if none was given.
 
-    A password stays where it is known; what is said may be kept in a log.
+    A password is left out, because suggested commands may be kept in a log.
 
     Args:
-        runs: the command needs the graph. A file of LangGraph's checkpoints does not have it, so its place
-            is shown.
+        runs: whether the command needs the graph. A file of LangGraph's checkpoints does not have it, so its
+            place is shown.
     """
     store = _own_store()
     if not store:

@@ -315,7 +315,7 @@ async def open_target(
     """Open the thread and commit its input, if it has one.
 
     Args:
-        on_screen: a long thread of LangGraph is shown before all of it is mirrored.
+        on_screen: whether a long thread of LangGraph is shown before all of it is mirrored.
         unattended: as for `start`.
         breaks: breakpoints to begin with, as `--break` takes them; what is wrong with them is
             reported before anything is committed.

@@ -58,12 +58,12 @@ def show(
 
     Args:
         open_store, choose: called one after the other, off the screen's event loop.
-        plain: in lines, as it is without a terminal that can show a screen.
-        list_threads: begin with the list of threads on screen; in lines there is only the thread.
+        plain: whether to use plain text mode, as without a terminal that can show a screen.
+        list_threads: whether to begin with the list of threads on screen; plain text mode has none.
         breaks: breakpoints to begin with, as `--break` takes them.
         record_screen: the file that the screen is recorded into, None for none.
         prepare_hub: called with the hub before the thread is opened.
-        perform: makes what is shown to an audience, once the hub is open; None for nothing.
+        perform: makes the presentation once the hub is open; None for none.
         request: the id of the request whose card is opened once the thread is shown; "" for none.
         guest: somebody else than the account's owner, who can't agree to run graphs, and takes threads out
             only as a login of the database that may.

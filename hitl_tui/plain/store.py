@@ -111,7 +111,7 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
 
 
 def sizes(context: Context, typed: str) -> None:
-    """Say what fills the store, or a thread by channel; "deleted" says which threads were deleted.
+    """Print what fills the store, or a thread by channel; "deleted" prints which threads were deleted.
 
     Raises:
         UsageError: there is no such thread, or it can't be done here.

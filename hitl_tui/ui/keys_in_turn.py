@@ -46,7 +46,7 @@ class KeysInTurn(App[Result]):
 
     _number = 0
     _is_typing = False
-    """Whether letters may still be on their way to the focus."""
+    """Whether letters may still be queued for the focus."""
     _doing: Timer | None = None
     _looking: Timer | None = None
 

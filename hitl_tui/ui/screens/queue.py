@@ -567,11 +567,11 @@ class QueueScreen(LiveScreen):
 
     @decides
     def action_claim(self) -> None:
-        """Claim the selected row, or give it back; from somebody else after asking."""
+        """Claim the selected row, or release it; from somebody else after asking."""
         self._play("claim")
 
     def action_hand_over(self) -> None:
-        """Ask to whom the selected row is handed over."""
+        """Ask who the selected row is handed to."""
         self._play("hand-over")
 
     def _play(self, name: str) -> None:
@@ -583,7 +583,7 @@ class QueueScreen(LiveScreen):
             start_work(self, partial(self._converse, row, row.request.id, verbs()[name].load()), group="row")
 
     async def _converse(self, row: QueueRow, request: str, verb: Verb) -> None:
-        """Play a conversation in the thread of a row, and show what has become of it."""
+        """Play a conversation in the thread of a row, and show the outcome."""
         from hitl_tui.ui.conversations import play_in_list
         from hitl_tui.verbs.conversation import At
 
@@ -635,7 +635,7 @@ class QueueScreen(LiveScreen):
         self.app.push_screen(Dialog("Sort by", [f"{turn} reverses it."], options), answered)
 
     def action_reverse(self) -> None:
-        """Sort the other way round."""
+        """Reverse the order."""
         self._change(msgspec.structs.replace(self._view, reverse=not self._view.reverse))
 
     def action_threads(self) -> None:

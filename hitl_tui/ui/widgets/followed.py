@@ -24,7 +24,7 @@ class FollowedPane(LineView):
     """Decisions and their outcome, newest first; read again whenever the thread has moved.
 
     Args:
-        way: the key that closes it.
+        way: the key to close it.
     """
 
     def __init__(self, session: ViewSession, person: str, way: str) -> None:

@@ -190,7 +190,7 @@ class LineView(Kept, ScrollView, can_focus=True):
 
         @property
         def control(self) -> LineView:
-            """The list it is about."""
+            """List that sent it."""
             return self.view
 
     class Widened(Message):
@@ -202,7 +202,7 @@ class LineView(Kept, ScrollView, can_focus=True):
 
         @property
         def control(self) -> LineView:
-            """The list it is about."""
+            """List that sent it."""
             return self.view
 
     def __init__(self, name: str, title: str = "") -> None:
