@@ -20,8 +20,6 @@ from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs.conversation import Ask, At, Choice, Copy, Field, Talk, Verb
 from hitl_tui.view.actions import Action, thread_open
-from hitl_tui.view.card import newest_versions, review_card
-from hitl_tui.view.copying import answer_command, became, card_copy, diff_copy, show_command, value_copy
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.shapes import Document
 
@@ -105,20 +103,15 @@ def _possible(place: _Place) -> list[Choice]:
 
 
 async def _text(place: _Place, what: str) -> str:
+    from hitl_tui.view.copying import answer_command, became, diff_copy, show_command, value_copy
+
     session, request, channel = place.session, place.request, place.channel
     if what == "command":
         if request is None:
             return show_command(session.thread_id, place.step)
         return answer_command(session.thread_id, request, *place.at.answering)
     if what == "card":
-        if request is None:
-            raise UsageError(
-                "nothing waits for a decision, so there is no card", "copy a value, or the command"
-            )
-        view, subject = session.view, request.subject
-        version, previous = await newest_versions(session, subject, request.step) if subject else (None, None)
-        card = review_card(request, view, view.values, version=version, previous=previous)
-        return card_copy(card, view.values.get(subject or ""))
+        return await _card(place)
     if channel not in place.values:
         wrong = f"there is no channel {channel!r}" if channel else "no channel is named"
         raise UsageError(wrong, did_you_mean(channel, place.values))
@@ -131,6 +124,19 @@ async def _text(place: _Place, what: str) -> str:
     if revised is None:
         raise UsageError(f"{channel!r} has no earlier version", "copy its value")
     return diff_copy(revised)
+
+
+async def _card(place: _Place) -> str:
+    from hitl_tui.view.card import newest_versions, review_card
+    from hitl_tui.view.copying import card_copy
+
+    request, view = place.request, place.session.view
+    if request is None:
+        raise UsageError("nothing waits for a decision, so there is no card", "copy a value, or the command")
+    subject = request.subject
+    pair = await newest_versions(place.session, subject, request.step) if subject else (None, None)
+    card = review_card(request, view, view.values, version=pair[0], previous=pair[1])
+    return card_copy(card, view.values.get(subject or ""))
 
 
 VERB = Verb(

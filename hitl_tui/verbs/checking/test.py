@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from hitl_tui.engine.audit.step_test import GraphUnnamed, PrivateInTest
 from hitl_tui.engine.commands import WriteTest
 from hitl_tui.engine.log.units import about
 from hitl_tui.new_files import file_name
@@ -52,6 +51,8 @@ def _disabled(now: Situation) -> str:
 
 async def _talk(at: At) -> Talk:
     """Write the test; ask where the graph is and about private values only if that matters."""
+    from hitl_tui.engine.audit.step_test import GraphUnnamed, PrivateInTest
+
     graph, private = at.given.get("graph", ""), False
     while True:
         try:

@@ -22,7 +22,6 @@ from hitl_tui.verbs.attending import REQUEST, TAKE_OVER, request_of, which_reque
 from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Talk, Verb
 from hitl_tui.view.actions import Action, card_has_keys
 from hitl_tui.view.presence import claim_of
-from hitl_tui.view.queue import left_words
 from hitl_tui.view.sanitise import sanitise_line
 
 _FOR: Final = Field(
@@ -79,6 +78,8 @@ def _minutes(at: At) -> float:
 
 
 def _take_over(request: Request, there: Presence, now: int) -> Ask:
+    from hitl_tui.view.queue import left_words
+
     who = sanitise_line(there.actor, 80)
     return Ask(
         "Take it over?",

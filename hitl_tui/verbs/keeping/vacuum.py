@@ -13,7 +13,6 @@ from hitl_tui.engine.log.units import about
 from hitl_tui.errors import UsageError
 from hitl_tui.verbs.conversation import Ask, At, Choice, Show, Talk, Verb, Work
 from hitl_tui.view.actions import Action
-from hitl_tui.view.deletion import space_words, vacuum_words
 from hitl_tui.view.shapes import Document
 
 
@@ -26,6 +25,8 @@ class VacuumDocument(Document, frozen=True):
 
 async def _talk(at: At) -> Talk:
     """Say what is free, and free it."""
+    from hitl_tui.view.deletion import space_words, vacuum_words
+
     if why := at.hub.upkeep_refusal:
         raise UsageError("threads can't be deleted from this store here", why)
     reply = yield Ask(
