@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 @click.option("--high-risk", is_flag=True, help="Also for high-risk calls.")
 @click.option("--tainted", is_flag=True, help="Also if the agent has read untrusted data.")
 @click.option("--list", "lists", is_flag=True, help="Only list what is allowed.")
-@click.option("--revoke", metavar="ID", help="Revoke an allowance.")
 @note_option
 @on_thread(acts=True)
 async def allow(
@@ -39,7 +38,6 @@ async def allow(
     high_risk: bool,
     tainted: bool,
     lists: bool,
-    revoke: str | None,
     note: str | None,
 ) -> ExitCode:
     """Allow calls of a tool in a thread without approval.
@@ -48,14 +46,12 @@ async def allow(
     thread continues. An allowance is for this thread and its subgraphs. The ledger keeps it, and names it
     for each call that it approves.
     """
-    from hitl_tui.engine.commands import Allow, Revoke
+    from hitl_tui.engine.commands import Allow
     from hitl_tui.view.allowances import call_asked_about, exact_args, read_patterns
 
     driver = await opened.reading(thread)
     actor, snapshot = opened.settings.reviewer, await driver.snapshot()
-    if revoke is not None:
-        await driver.execute(Revoke(revoke, actor, note))
-    elif not lists:
+    if not lists:
         if exact and args:
             raise UsageError("--call uses the exact arguments of the call", "leave --arg out")
         asked = call_asked_about(snapshot.progress.pending, tool) if exact or tool is None else None

@@ -110,7 +110,6 @@ EXAMPLES = {
         "hitl-tui allow r1 --call",
         "hitl-tui allow r1 write_file --arg 'path=docs/*'",
         "hitl-tui allow r1 --list",
-        "hitl-tui allow r1 --revoke a7",
     ],
     "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.commands import Allow, Revoke
+from hitl_tui.engine.commands import Allow
 from hitl_tui.engine.thread.allowances import allowances
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import ready_to
@@ -16,25 +16,22 @@ from hitl_tui.view.lines import split_words
 
 
 def allow(context: Context, typed: str) -> None:
-    """List the allowances; "call" allows the waiting call; "TOOL NAME=PATTERN…"; "revoke ID".
+    """List the allowances; "call" allows the waiting call; "TOOL NAME=PATTERN…" those like it.
 
     Raises:
-        UsageError: no single call waits, a pattern can't be parsed, or there is no such allowance.
+        UsageError: no single call waits, or a pattern can't be parsed.
     """
     word, _, rest = typed.partition(" ")
     if word:
-        snapshot = ready_to(context, Revoke if word == "revoke" else Allow)
+        snapshot = ready_to(context, Allow)
         actor, driver = context.actor, context.driver
-        if word == "revoke":
-            context.run(driver.execute(Revoke(rest.strip(), actor)))
-        else:
-            exact = word == "call"
-            call = call_asked_about(snapshot.progress.pending) if exact else None
-            args = exact_args(call) if call else read_patterns(split_words(rest))
-            note = context.console.ask("Why (logged); empty for none:") or None
-            tool = call.name if call else word
-            context.run(driver.execute(Allow(tool, actor, args, exact, note=note, seen=snapshot.state_hash)))
-            context.console.say("Its calls are approved when the thread continues.")
+        exact = word == "call"
+        call = call_asked_about(snapshot.progress.pending) if exact else None
+        args = exact_args(call) if call else read_patterns(split_words(rest))
+        note = context.console.ask("Why (logged); empty for none:") or None
+        tool = call.name if call else word
+        context.run(driver.execute(Allow(tool, actor, args, exact, note=note, seen=snapshot.state_hash)))
+        context.console.say("Its calls are approved when the thread continues.")
     snapshot = context.snapshot()
     known = allowances(snapshot.ledger, snapshot.thread_id)
     context.console.say(*(f"{allowance_words(allowance)}." for allowance in known))

@@ -203,7 +203,7 @@ _OTHERS: Final = (
         "allow",
         allow,
         (
-            ("", "list what is allowed without asking; revoke ID"),
+            ("", "list what is allowed without asking"),
             ("call", "allow the waiting call; TOOL NAME=PATTERN: calls like it"),
         ),
     ),

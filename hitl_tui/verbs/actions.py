@@ -165,8 +165,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            _can_edit, 4),
     Action("change.agent", "T", "Try", "Give an agent another model or instructions, here or in a fork",
            "Change", can_fork),
-    Action("change.allowed", "+", "Allowed", "Calls that need no approval in this thread; revoke one",
-           "Change", thread_open),
     Action("change.rollback", "U", "Roll back", "Undo the side effects of the nodes, last one first",
            "Change", _can_roll_back),
     Action("look.check", "V", "Verify", "Check the log, reduce it again or replay it; go to any finding",

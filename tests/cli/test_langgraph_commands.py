@@ -56,6 +56,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "resume": (WAITING, ("THREAD", "--headless")),
     "reveal": (USAGE, ("THREAD", "task")),
     "revise": (USAGE, ("THREAD", "--note", "no")),
+    "revoke": (USAGE, ("THREAD", "a1")),
     "rollback": (USAGE, ("THREAD", "--yes")),
     "run": (WAITING, ("GRAPH", "--input", "task=seas", "--headless")),
     "show": (DONE, ("THREAD",)),

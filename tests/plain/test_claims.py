@@ -50,7 +50,7 @@ def test_someone_elses_claim_is_taken_over_after_a_yes(talk: Talker, twelve: Pat
 @pytest.mark.slow
 def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
     output = talk(
-        "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\n+ revoke a9\n+ revoke a2\nq\n",
+        "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\nrevoke a9\nrevoke a2\nyes\n\n+\nq\n",
         "resume", "mail-bot-1", "--plain",
     ).out  # fmt: skip
     assert "Nothing is allowed in this thread without asking." in output

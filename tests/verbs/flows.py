@@ -73,6 +73,12 @@ def claimed(app: App) -> None:
     app.expect(0, "claim", "r", "--as", "bob")
 
 
+def allowing(app: App) -> None:
+    """Allow calls of a tool in the thread `r`."""
+    stopped(app)
+    app.expect(0, "allow", "r", "send", "--as", "bob")
+
+
 def claimed_by_ann(app: App) -> None:
     """Let "ann" claim it."""
     stopped(app)

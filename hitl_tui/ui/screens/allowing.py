@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from hitl_tui.engine.commands import Allow, Revoke
-from hitl_tui.engine.thread.allowances import Allowance, allowances
+from hitl_tui.engine.commands import Allow
 from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import UsageError
+from hitl_tui.ui.conversations import play
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host
-from hitl_tui.view.allowances import allowance_words, args_words, exact_args, read_patterns
+from hitl_tui.verbs import verbs
+from hitl_tui.view.allowances import args_words, exact_args, read_patterns
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.lines import split_words
 from hitl_tui.view.sanitise import sanitise_line
@@ -31,7 +32,7 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         if answer is None:
             return
         if answer.id == "allowed":
-            screen.command(partial(ask_allowed, screen, session, actor))
+            screen.command(partial(play, screen, session, verbs()["revoke"].load()))
             return
         exact, note = answer.id == "call", answer.fields["why"].strip() or None
         try:
@@ -58,39 +59,3 @@ def ask_allow(screen: Host, session: ViewSession, call: ToolAction, actor: str) 
         BACK,
     ]
     screen.app.push_screen(Dialog("Allow in this thread", text, options, fields), answered)
-
-
-async def ask_allowed(screen: Host, session: ViewSession, actor: str) -> None:
-    """List the allowances of a thread; choosing one revokes it."""
-    snapshot = await session.driver.snapshot()
-    known = allowances(snapshot.ledger, snapshot.thread_id)
-    if not known:
-        screen.show_message("nothing is allowed in this thread without asking")
-        return
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None:
-            _ask_revoke(screen, session, actor, next(each for each in known if each.id == answer.id))
-
-    text = ["These calls need no approval here. Choose one to revoke it."]
-    # Leaving comes first, so that enter alone chooses none.
-    options = [BACK]
-    options += [
-        Option(each.id, str(number) if number < 10 else "", allowance_words(each))
-        for number, each in enumerate(known, 1)
-    ]
-    screen.app.push_screen(Dialog("Allowed in this thread", text, options), answered)
-
-
-def _ask_revoke(screen: Host, session: ViewSession, actor: str, allowance: Allowance) -> None:
-    async def revoke(note: str | None) -> None:
-        await session.driver.execute(Revoke(allowance.id, actor, note))
-        screen.show_message(f"{allowance.id} is revoked: its calls need approval again", "Allowed")
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None:
-            screen.command(partial(revoke, answer.fields["why"].strip() or None))
-
-    options = [Option("revoke", "t", "revoke it"), BACK]
-    text = [allowance_words(allowance), "Its calls need approval again. That you revoked it is logged."]
-    screen.app.push_screen(Dialog("Revoke it?", text, options, [DialogField("why", "why")]), answered)

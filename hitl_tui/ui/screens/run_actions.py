@@ -71,12 +71,6 @@ def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(shown, lambda _: screen.show_all())
 
 
-def _allowed(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.allowing import ask_allowed
-
-    screen.command(partial(ask_allowed, screen, session, screen.actor))
-
-
 def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.rollback import ask_rollback
 
@@ -309,7 +303,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "change.decide": lambda screen: screen.review.decide(),
     "change.edit": lambda screen: screen.editing.edit_selected(),
     "change.agent": _shown(_try_agent),
-    "change.allowed": _shown(_allowed),
     "change.rollback": _shown(_roll_back),
     "look.check": _shown(_check),
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
