@@ -91,7 +91,7 @@ def test_several_threads_are_deleted_and_pruned_and_the_size_of_the_store_is_sho
     app.expect(0, "resume", "memo-42", "--headless")
     output = talk(
         "P\nP older soon\nP older 0s last 1 force\nno\nP older 0s\nyes\n\nX mail-bot-1 mail-bot-2 force\n"
-        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nvacuum\nS deleted\nl mine all\nq\n",
+        "yes\ndone\nX 'a\nS\nS mail-bot-3\nS order-7\nvacuum\nyes\nS deleted\nl mine all\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
     assert "no rule says what to delete" in output
