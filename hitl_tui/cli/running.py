@@ -1,4 +1,4 @@
-"""`step`, `pause`, `extend`, `cancel`, `rollback`: a thread's run, without a screen."""
+"""`step`, `rollback`: a thread's run, without a screen."""
 
 from __future__ import annotations
 
@@ -90,44 +90,6 @@ def step(
             command=Run if to is not None else lambda points: Step(into, points),
             as_json=as_json,
         )
-
-
-@click.command()
-@thread_argument
-@note_option
-@click.option(
-    "--wait",
-    type=click.FloatRange(0, 86_400),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for it to be paused.",
-)
-@on_thread(acts=True)
-async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: float) -> ExitCode:
-    """Pause a thread, whichever process runs it.
-
-    If another process runs it, that process is asked to pause at its next node boundary; the log says who
-    asked. Exit code 4 if it still runs after the wait; the pause request is kept. If that process has died,
-    the thread is taken over and left paused.
-    """
-    from hitl_tui.cli.headless import report
-    from hitl_tui.drivers.watching import ask_to_pause
-    from hitl_tui.engine.commands import Pause
-    from hitl_tui.errors import ThreadBusy
-
-    name = find_thread(opened.store, thread)
-    holder = await ask_to_pause(opened.store, name, Pause(opened.settings.reviewer, note), patience=wait)
-    if holder:
-        raise ThreadBusy(
-            f"thread {name!r} is still run by {holder}, which was asked to pause",
-            "it pauses when the node in flight is done; a program of its own that calls the engine "
-            "does not listen: end that one",
-        )
-    driver = await opened.thread(name)
-    if notice := (await driver.snapshot()).notice:
-        say(notice, err=True)
-    return await report(driver, as_json=opened.as_json, done=True)
 
 
 @click.command()

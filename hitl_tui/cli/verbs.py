@@ -192,6 +192,8 @@ class _Player:
 
         if self._code is not None or self._shown is None:
             return self._code or ExitCode.DONE
+        if notice := (await self._shown.snapshot()).notice:
+            say(f"hitl-tui: {notice}", err=True)
         return await report(
             self._shown,
             as_json=self._opened.as_json,
@@ -261,10 +263,7 @@ class _Player:
         self._shown, self._done, self._code = driver, False, None
         if isinstance(command, Run):
             command = replace(command, unattended=True)
-        before = (await driver.snapshot()).notice
         self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
-        if (notice := (await driver.snapshot()).notice) not in ("", before):
-            say(f"hitl-tui: {notice}", err=True)
 
     async def _copy(self, text: str, document: Document) -> None:
         from hitl_tui.view import clipboard

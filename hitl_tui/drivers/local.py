@@ -75,7 +75,7 @@ from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.store import Right, Store
-from hitl_tui.engine.log.threads import PauseRequest, ThreadInfo
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside
 from hitl_tui.engine.state.state import LiveState
@@ -551,16 +551,18 @@ class LocalDriver:
 
         await self._launch(RollbackLoop, command=command)
 
-    async def _pause(self, command: Pause) -> None:
+    async def _pause(self, command: Pause) -> str:
         if self._run:
             if self._supervisor and command.actor:
                 self._supervisor.paused_here = command
             self._run.pause()
         elif above := self._above:
             await above.execute(command)
-        elif self._watch and (self._watch.holder or self._is_handed()):
-            request = PauseRequest(command.actor, command.note, self._store.now())
-            self._store.request_pause(self.thread_id, request)
+        else:
+            holder = await ask_to_pause(self._store, self.thread_id, command, patience=command.wait)
+            self._catch_up()
+            return holder
+        return ""
 
     async def _cancel_attempt(self, command: CancelAttempt) -> None:
         if self._run:

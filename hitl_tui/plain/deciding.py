@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.commands import Answer, Command, Fork, LookAt, Run
+from hitl_tui.engine.commands import Answer, Command, LookAt, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
@@ -48,15 +48,15 @@ def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
     Raises:
         UsageError: the thread is read-only.
         HitlError: its graph can't be built.
-        ThreadBusy: another process runs it; it can still be forked.
+        ThreadBusy: another process runs it; it can still be paused and forked.
     """
     snapshot = context.snapshot()
     if refused := context.driver.refusal(command):
         raise UsageError(f"thread {snapshot.thread_id!r} is read-only", refused)
-    if snapshot.held_by and command is not Fork:
+    if snapshot.held_by and not command.while_held:
         raise ThreadBusy(
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
-            "wait until it is done; you can view it, or fork it",
+            "wait until it is done; you can view, pause or fork it",
         )
     return context.prepare() if command.takes_graph else snapshot
 

@@ -174,7 +174,8 @@ class _Player(_ListPlayer):
     async def _reply(self, step: TalkStep) -> Any:
         host = self._host
         match step:
-            case Do():
+            case Do(command):
+                host.before_command(command)
                 result = await super()._reply(step)
                 self._session.family_stale = True
                 return result

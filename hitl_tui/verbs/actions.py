@@ -73,13 +73,6 @@ def _can_break(now: Situation) -> str:
 
 
 @when_open
-def _can_pause(now: Situation) -> str:
-    return now.refusal(Run) or (
-        "" if now.running else f"{now.key_hint('run.pause')} pauses a run, and nothing is running"
-    )
-
-
-@when_open
 def _can_edit(now: Situation) -> str:
     if not now.has_steps:
         return "there is nothing to edit yet"
@@ -155,7 +148,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            at_once=True),
     Action("run.continue", "c,f5", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2,
            at_once=True),
-    Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5, at_once=True),
     Action("run.break", "b,f9", "Break", "Stop before a node: the one chosen in the graph, or choose one",
            "Run", _can_break, 8, at_once=True),
     Action("run.breaks", "B", "Breakpoints", "All breakpoints: add, change, switch off, remove", "Run",

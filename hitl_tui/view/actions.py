@@ -26,6 +26,7 @@ class Situation(msgspec.Struct, frozen=True):
     """The facts that decide which actions are enabled now.
 
     Args:
+        elsewhere: another process runs it.
         undoing: it is being rolled back, and can only continue the rollback.
         inside: the shown step, or the running node, has branches or its own thread.
         no_agents: why the agents can't be shown, "" if they can.
@@ -50,6 +51,7 @@ class Situation(msgspec.Struct, frozen=True):
     open: bool = False
     status: Status = "pending"
     running: bool = False
+    elsewhere: bool = False
     deciding: bool = False
     breakpoint: bool = False
     past: bool = False

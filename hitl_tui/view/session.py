@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
-from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
+from hitl_tui.engine.commands import COMMANDS, verb
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
@@ -275,6 +275,7 @@ class ViewSession:
             open=True,
             status=self.view.progress.status,
             running=self.running,
+            elsewhere=bool(self.view.held_by),
             deciding=request is not None,
             breakpoint=request is not None and request.breakpoint,
             past=self.is_past,
@@ -357,13 +358,13 @@ class ViewSession:
     def refusals(self) -> Mapping[str, str]:
         """Why commands can't be carried out now, by verb.
 
-        A thread that another process runs can be viewed and forked.
+        A thread that another process runs can be viewed, paused and forked.
         """
         refusals, holder = self.view.refusals, self.view.held_by
         if not holder:
             return refusals
-        why = f"{sanitise_line(holder, 60)} runs this thread; you can view it, or fork it"
-        return {**refusals, **{verb(kind): why for kind in COMMANDS if kind not in (Fork, PrepareGraph)}}
+        why = f"{sanitise_line(holder, 60)} runs this thread; you can view, pause or fork it"
+        return {**refusals, **{verb(kind): why for kind in COMMANDS if not kind.while_held}}
 
     async def drain(self) -> bool:
         """Fold all new events; returns whether there were any."""

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.engine.commands import Pause
 from hitl_tui.engine.log.events import HolderChanged
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.opening import OpeningScreen
@@ -46,8 +47,10 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
             assert BY_ID[name].disabled_reason(now) == "", name
         for key in ("s", "c", "e", "d"):
             await it.press(key)
-            await it.shows(f"{HOLDER} runs this thread; you can view it, or fork it")
+            await it.shows(f"{HOLDER} runs this thread; you can view, pause or fork it")
         assert "Your decision" not in it.text()
+        await it.press("p")
+        await it.until(lambda: it.commands("pause"))
         await it.press("left_square_bracket")
         await it.shows("Channels at step 3")
         await it.press("escape")
@@ -55,7 +58,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
         await it.shows("your turn, press d")
         await it.press("d")
         await it.shows("Your decision")
-        assert it.driver.commands == []
+        assert it.driver.commands == [Pause("anna", None, 10.0)]
 
 
 @pytest.mark.slow

@@ -62,6 +62,24 @@ def changed(app: App) -> None:
     forget_code(file.parent.absolute())
 
 
+ENDLESS = """
+import asyncio
+from hitl_tui import END, START, Channel, Limits, StateGraph
+async def a(state):
+    await asyncio.sleep(0.01)
+    return {"n": state["n"] + 1}
+graph = StateGraph({"n": Channel(0)}, name="endless").add_node("a", a).add_edge(START, "a")
+graph = graph.add_conditional_edge("a", lambda state: "on", {"on": "a", "off": END})
+graph = graph.compile(limits=Limits(max_iterations=None))
+"""
+"""A graph that runs until somebody pauses it."""
+
+
+def stopped_before_a(app: App) -> None:
+    """Start the thread `r` of `flow.py`, and stop before its node `a`."""
+    app("run", "flow.py", "--headless", "--thread", "r", "--as", "ann", "--break", "a")
+
+
 def stopped(app: App) -> None:
     """Run the thread `r` of `flow.py` until something stops it."""
     app("run", "flow.py", "--headless", "--thread", "r", "--as", "ann")

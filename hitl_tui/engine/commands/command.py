@@ -33,9 +33,11 @@ class Command(
 
     Attributes:
         takes_graph: it needs the thread's graph, so it fails if that can't be built.
+        while_held: it can be done while another process runs the thread.
     """
 
     takes_graph: ClassVar[bool] = True
+    while_held: ClassVar[bool] = False
     refusal = UsageError
 
     def label_in_errors(self) -> str:
@@ -323,6 +325,7 @@ class Fork(Command[str], frozen=True):
         UsageError: the name is taken, or an agent has no such setting.
     """
 
+    while_held: ClassVar[bool] = True
     step: int
     new_thread_id: str
     changes: Mapping[str, Any] | None = None
@@ -480,16 +483,19 @@ class Run(Command[None], frozen=True):
     unattended: bool = False
 
 
-class Pause(Command[None], frozen=True):
-    """Stop at the next node boundary, in subgraphs as well.
+class Pause(Command[str], frozen=True):
+    """Stop at the next node boundary, in subgraphs as well; returns who still runs the thread, "" for nobody.
 
     Args:
         actor, note: who asks and why; recorded if another process runs the thread.
+        wait: the most seconds to wait for another process to pause it; the request stays.
     """
 
     takes_graph: ClassVar[bool] = False
+    while_held: ClassVar[bool] = True
     actor: str | None = None
     note: str | None = None
+    wait: float = 0.0
 
 
 class CancelAttempt(Command[None], frozen=True):
@@ -537,6 +543,8 @@ class PrepareGraph(Command[None], frozen=True):
     Raises:
         GraphInvalid, UsageError: it can't be built.
     """
+
+    while_held: ClassVar[bool] = True
 
 
 class Rerun(Command[str], frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from textual.actions import SkipAction
 from textual.app import App
@@ -49,6 +49,9 @@ class Host(StoreHost, Protocol):
 
     def show_value(self, channel: str, step: int, value: object) -> None:
         """Show the value of a channel that is otherwise hidden."""
+
+    def before_command(self, command: Command[Any]) -> None:
+        """A verb's command is carried out now."""
 
     async def follow(self, command: Command[None], driver: Driver) -> None:
         """Start a run, and show it."""

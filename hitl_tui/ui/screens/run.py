@@ -21,7 +21,7 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerFailed, WorkerState
 
 from hitl_tui.drivers.protocol import ContextField, Driver, command_refusal
-from hitl_tui.engine.commands import Answer, Command, PrepareGraph, Run, Start
+from hitl_tui.engine.commands import Answer, Command, Pause, PrepareGraph, Run, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
@@ -653,6 +653,11 @@ class RunScreen(RoleScreen):
     def command(self, work: Work, group: str = "command") -> None:
         """Send a command to the driver; show errors instead of raising them."""
         start_work(self, work, group=group)
+
+    def before_command(self, command: Command[Any]) -> None:
+        """Show at once that the thread is being paused."""
+        if isinstance(command, Pause):
+            self.stepping.note_pause()
 
     async def follow(self, command: Command[None], driver: Driver) -> None:
         """Start a run, and continue after its requests as after those of any run."""

@@ -297,7 +297,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "run.out": lambda screen: screen.stepping.step_out(),
     "run.to": _run_to,
     "run.continue": lambda screen: screen.stepping.continue_(),
-    "run.pause": lambda screen: screen.stepping.pause(),
     "run.break": _shown(_break),
     "run.breaks": _shown(_breakpoints),
     "change.decide": lambda screen: screen.review.decide(),

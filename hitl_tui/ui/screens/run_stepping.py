@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.commands import DoubleText, Pause, Run, Step
+from hitl_tui.engine.commands import DoubleText, Run, Step
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import ServerBusy
 from hitl_tui.view.keymap import BACK, Option
@@ -179,14 +179,13 @@ class Stepping:
         """Run until something waits, fails or ends, or a breakpoint is reached."""
         await session.driver.execute(Run(_armed(session)))
 
-    def pause(self) -> None:
-        """Stop at the next node boundary; neither this thread nor its owners continue by themselves."""
+    def note_pause(self) -> None:
+        """The thread is being paused; neither it nor its owners continue by themselves."""
         if session := self.screen.session:
             session.pausing = True
             for thread_id in (session.thread_id, *(owner.thread_id for owner in session.view.owners)):
                 self._paces[thread_id] = "stepping"
             self.screen.show_all()
-            self.screen.command(partial(session.driver.execute, Pause(self.screen.actor)))
 
     def again(self) -> None:
         """Continue as the user did last."""
