@@ -58,7 +58,11 @@ _AS_NODE: Final = Field(
     metavar="NODE",
     rare=True,
 )
-_CHOICES: Final = (Choice("go", "g", "fork and go there"), Choice("stay", "s", "fork and stay here"))
+_CHOICES: Final = (
+    Choice("go", "g", "fork and go there"),
+    Choice("stay", "s", "fork and stay here", flag="Stay here."),
+)
+"""Words after the verb mean going there. A subcommand shows no thread, so it has no option to stay."""
 
 
 async def _talk(at: At) -> Talk:
