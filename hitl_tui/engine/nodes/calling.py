@@ -76,6 +76,12 @@ class Job:
         finally:
             del error
 
+    def discard(self) -> None:
+        """Close the coroutine that the function has returned if nobody will await it: Python warns of others."""
+        returned = getattr(self, "_result", None)
+        if inspect.iscoroutine(returned) and inspect.getcoroutinestate(returned) == inspect.CORO_CREATED:
+            returned.close()
+
     def __await__(self) -> Generator[Job, None, Any]:
         yield self
         return self.result()
@@ -128,6 +134,9 @@ class SyncCaller:
         try:
             await done
             return job.result()
+        except asyncio.CancelledError:
+            job.discard()
+            raise
         finally:
             if done.done() and not done.cancelled():
                 self._idle.append(jobs)
@@ -264,14 +273,17 @@ def _work(jobs: queue.SimpleQueue[_Handed | None]) -> None:
         job, done = handed
         job.run()
         try:
-            done.get_loop().call_soon_threadsafe(_settle, done)
+            done.get_loop().call_soon_threadsafe(_settle, done, job)
         except RuntimeError:  # the loop has closed: nothing waits for this result
+            job.discard()
             return
         del handed, job, done
 
 
-def _settle(done: asyncio.Future[None]) -> None:
-    if not done.done():
+def _settle(done: asyncio.Future[None], job: Job) -> None:
+    if done.done():  # its call was given up
+        job.discard()
+    else:
         done.set_result(None)
 
 

@@ -1,4 +1,4 @@
-"""Show the value of a private channel; that you looked is logged.
+"""Show a private value; that you looked is logged.
 
 Everywhere else it is `[private]`, also in `--json`.
 

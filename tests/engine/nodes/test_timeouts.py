@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -252,3 +253,25 @@ class TestSyncCaller:
             await call(gate.wait, (), caller, SOON)
         assert await call(lambda: "free", (), caller, 60) == "free"
         caller.close()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_that_comes_after_its_call_was_given_up_is_closed() -> None:
+    given_up, returned = threading.Event(), list[Coroutine[Any, Any, None]]()
+
+    async def work() -> None:
+        """Do nothing."""
+
+    def start() -> Coroutine[Any, Any, None]:
+        given_up.wait(20)
+        returned.append(work())
+        return returned[0]
+
+    async def time_out() -> None:
+        with pytest.raises(CallTimedOut):
+            await call(start, (), None, 0.01)
+        given_up.set()
+        while not returned or inspect.getcoroutinestate(returned[0]) != inspect.CORO_CLOSED:
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(time_out(), 20))
