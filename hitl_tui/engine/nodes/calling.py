@@ -77,7 +77,7 @@ class Job:
             del error
 
     def discard(self) -> None:
-        """Close the coroutine that the function has returned if nobody will await it: Python warns of others."""
+        """Close the coroutine that the function has returned: nobody awaits it, and Python would warn."""
         returned = getattr(self, "_result", None)
         if inspect.iscoroutine(returned) and inspect.getcoroutinestate(returned) == inspect.CORO_CREATED:
             returned.close()
