@@ -57,9 +57,7 @@ async def allow(
         asked = call_asked_about(snapshot.progress.pending, tool) if exact or tool is None else None
         patterns = exact_args(asked) if exact and asked else read_patterns(args)
         named = tool or (asked.name if asked else "")
-        await driver.execute(
-            Allow(named, actor, patterns, exact, high_risk, tainted, note, snapshot.state_hash)
-        )
+        await driver.execute(Allow(named, actor, patterns, exact, high_risk, tainted, note))
     return _print_allowances(opened, driver.thread_id)
 
 

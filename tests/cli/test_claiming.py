@@ -71,3 +71,9 @@ def test_a_request_is_handed_over_with_a_note(review: App) -> None:
 )
 def test_impossible_claims_are_refused_with_a_reason(review: App, words: tuple[str, ...], says: str) -> None:
     assert says in review.expect(2, *words).err
+
+
+def test_allowing_calls_records_no_state_as_seen(review: App) -> None:
+    review.expect(0, "allow", "r", "send_mail", "--as", "ann")
+    entry = review.expect(0, "log", "r", "--json").document["decisions"][-1]
+    assert (entry["decision"], entry["actor"], entry["seen"]) == ("allowed", "ann", None)
