@@ -139,3 +139,49 @@ async def test_a_run_that_another_process_cancels_ends_as_cancelled(
         finally:
             for hub in hubs:
                 await hub.close()
+
+
+async def test_a_run_that_another_process_pauses_waits_before_its_next_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "EVERY", 0.01)
+    started, asked = asyncio.Event(), threading.Event()
+
+    def first(_state: Any, _config: Any) -> dict[str, Any]:
+        here.call_soon_threadsafe(started.set)
+        assert asked.wait(PATIENCE)
+        return {"n": 1}
+
+    here = asyncio.get_running_loop()
+    with (
+        closing(SQLiteCheckpointer(tmp_path / "runs.db")) as ours,
+        closing(SQLiteCheckpointer(tmp_path / "runs.db")) as theirs,
+    ):
+        graph = chain({"n": Channel(0)}, first, lambda _state, _config: {"n": 2})
+        runners = [graph.compile(checkpointer=store) for store in (ours, theirs)]
+        hubs = [LocalHub(runner.store, lambda info: runners[0]) for runner in runners if runner.store]
+        try:
+            store = runners[0].store
+            assert store is not None
+            look = store.pause_request
+
+            def pause_request(thread_id: str) -> PauseRequest | None:
+                if (found := look(thread_id)) is not None:
+                    asyncio.get_running_loop().call_soon(asked.set)  # once the run has taken it into account
+                return found
+
+            monkeypatch.setattr(store, "pause_request", pause_request)
+            driver = await hubs[0].new("t", runners[0])
+            await driver.execute(Start({}))
+            await driver.execute(Run())
+            async with asyncio.timeout(PATIENCE):
+                await started.wait()
+                other = await hubs[1].open("t")
+                assert await other.execute(Pause("eve", "enough", wait=PATIENCE)) == ""
+            assert (await other.snapshot()).progress.reason == "paused"
+            (entry,) = ledger_of(ours, "t", "pause")
+            assert (entry.actor, entry.note) == ("eve", "enough")
+            assert runners[1].verify("t").ok
+        finally:
+            for hub in hubs:
+                await hub.close()
