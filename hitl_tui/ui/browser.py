@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hitl_tui.drivers.node_streams import own_err, own_out
 from hitl_tui.ui.terminal import listen
-from hitl_tui.ui.textual_private import HookedWebDriver
+from hitl_tui.ui.textual_private.browser import HookedWebDriver
 
 _PIECE: Final = 16 * 1024
 _ESCAPE_PATIENCE: Final = 0.1

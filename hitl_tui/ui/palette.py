@@ -6,7 +6,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from hitl_tui.ui.screens.modal import BaseScreen
-from hitl_tui.ui.textual_private import QuickPalette
+from hitl_tui.ui.textual_private.palette import QuickPalette
 
 _BY_HELP = 0.5
 """Weight of a match in the explanation, compared with one in the name."""

@@ -19,7 +19,7 @@ ALLOWED = "hitl_tui.ui.textual_private"
 
 def modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(hitl_tui.ui.__path__, "hitl_tui.ui."):
-        if found.name != ALLOWED:
+        if not found.name.startswith(ALLOWED):
             yield importlib.import_module(found.name)
 
 

@@ -1,26 +1,23 @@
 """Every private name of Textual that is used here, each with the reason: Textual has no public one for it.
 
 Classes turn what Textual calls privately into methods with names of their own; all other modules inherit
-from these or call the functions. A test looks for private names of Textual elsewhere.
+from these or call the functions. A test looks for private names of Textual elsewhere. What only a page in a
+browser or the palette needs is in modules of its own, since it is loaded late.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, TypeVar
 
 from rich.console import RenderableType
-from textual import work
 from textual._context import active_message_pump
 from textual._xterm_parser import XTermParser
 from textual.app import App
-from textual.command import CommandPalette
-from textual.css.query import NoMatches
 from textual.driver import Driver
-from textual.drivers.web_driver import WebDriver
 from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
@@ -30,7 +27,6 @@ from textual.widget import Widget
 
 Result = TypeVar("Result")
 Dispatch = Callable[[MessagePump, Message], Awaitable[None]]
-_GATHER: Any = vars(CommandPalette._gather_commands)["__wrapped__"]
 
 
 class HookedApp(App[Result]):
@@ -159,21 +155,6 @@ def wrap_dispatch(around: Callable[[Dispatch, MessagePump, Message], Awaitable[N
     setattr(MessagePump, "_dispatch_message", wrapped)  # noqa: B010  (mypy refuses to assign a method)
 
 
-class QuickPalette(CommandPalette):
-    """Textual's palette, without its errors when keys come fast."""
-
-    def _action_command_list(self, action: str) -> None:
-        # Before the list is laid out, Textual fails to find its rows.
-        with suppress(KeyError):
-            super()._action_command_list(action)
-
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
-    async def _gather_commands(self, search_value: str) -> None:
-        # If it is closed as soon as it is open, its list has gone before the search begins.
-        with suppress(NoMatches):
-            await _GATHER(self, search_value)
-
-
 class FlushingParser(XTermParser):
     """Textual's parser of terminal input, which a reader in front of it can flush."""
 
@@ -182,25 +163,6 @@ class FlushingParser(XTermParser):
         if self._timeout_time is not None:
             self._timeout_time = 0.0
         return super().tick()
-
-
-class HookedWebDriver(WebDriver):
-    """Driver of a page whose reading and writing can be replaced, and that can call its app."""
-
-    @property
-    def app(self) -> Any:
-        """App that it belongs to."""
-        return self._app
-
-    def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Call a function on the app's loop, from any thread."""
-        self._loop.call_soon_threadsafe(callback, *arguments)
-
-    def use(self, read: Any, write: Callable[[bytes], int]) -> None:
-        """Read from and write to these: Textual looks for input ten times a second, and mixes packets."""
-        self._loop = asyncio.get_running_loop()
-        self._write = write  # type: ignore[assignment]  # theirs is a partial of `os.write`
-        self._input_reader = read
 
 
 def stoppable(driver: type[Driver]) -> type[Driver]:
