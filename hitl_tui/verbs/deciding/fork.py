@@ -1,4 +1,4 @@
-"""Fork: start a new thread from a step of another one.
+"""Start a new thread from a step of another one.
 
 The new thread shares the log up to that step (the newest one without @STEP). Values are set as its
 first change. The other thread does not change. --agent gives an agent another model. You see which
