@@ -231,6 +231,8 @@ class _Player:
 def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
     """Parse the input after a verb: values in their order, NAME=VALUE, and names of choices.
 
+    Words after the last value are the note.
+
     Raises:
         UsageError: a word that does not fit.
     """
@@ -238,8 +240,8 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
         return rest
     try:
         parts = shlex.split(words)
-    except ValueError as error:
-        raise UsageError(f"{words!r} can't be read: {error}", "close the quotation mark") from None
+    except ValueError:  # an apostrophe, as in "he knows Ann's file"
+        parts = words.split()
     fields = {field.name: field for field in (*verb.arguments, *verb.options)}
     flags = {choice.name: choice for choice in verb.choices if choice.flag}
     free = list(verb.arguments)
@@ -257,6 +259,8 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
             typed[free[0].name] = shlex.join([*shlex.split(typed.get(free[0].name, "")), part])
         elif free:
             typed[free.pop(0).name] = part
+        elif verb.arguments and "note" in fields and not equals:
+            typed["note"] = f"{typed['note']} {part}" if "note" in typed else part
         else:
             known = [f"{field}=" for field in fields] + [*flags]
             hint = did_you_mean(part, known) or f"it takes {', '.join(known) or 'nothing'}"
