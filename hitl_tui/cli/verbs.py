@@ -18,15 +18,15 @@ from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs.conversation import (
     Ask,
+    AskChoice,
+    AskField,
+    AskReply,
     At,
-    Choice,
     Consequences,
     Copy,
     Do,
-    Field,
     Follow,
     Open,
-    Reply,
     Save,
     Show,
     ShowValue,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.shapes import Document
 
 
-class Given(NamedTuple):
+class TypedOptions(NamedTuple):
     """Arguments of the command line for a verb."""
 
     fields: Mapping[str, str]
@@ -96,14 +96,14 @@ def _parameters(verb: Verb) -> list[Callable[[Any], Any]]:
     return parameters
 
 
-def _argument(field: Field) -> Callable[[Any], Any]:
+def _argument(field: AskField) -> Callable[[Any], Any]:
     if not field.many:
         return click.argument(field.name, required=field.required)
     metavar = f"{field.metavar}..." if field.required else f"[{field.metavar}]..."
     return click.argument(field.name, nargs=-1, required=field.required, metavar=metavar)
 
 
-def _option(field: Field) -> Callable[[Any], Any]:
+def _option(field: AskField) -> Callable[[Any], Any]:
     return click.option(
         f"--{field.name.replace('_', '-')}",
         field.name,
@@ -143,7 +143,7 @@ def _work(verb: Verb) -> Callable[..., Any]:
     return work
 
 
-def _given(verb: Verb, words: Mapping[str, Any]) -> Given:
+def _given(verb: Verb, words: Mapping[str, Any]) -> TypedOptions:
     """Return what was typed, by field.
 
     Raises:
@@ -162,13 +162,13 @@ def _given(verb: Verb, words: Mapping[str, Any]) -> Given:
             raise UsageError(f"{pair!r} is not {verb.pairs}", hint)
         fields[name] = text
     chosen = next((choice.name for choice in verb.choices if words.get(choice.name)), "")
-    return Given(fields, chosen, bool(words.get("yes")), bool(words.get("dry_run")))
+    return TypedOptions(fields, chosen, bool(words.get("yes")), bool(words.get("dry_run")))
 
 
 class _Player:
     """Answers a conversation from the command line; nobody can be asked, except for a yes."""
 
-    def __init__(self, opened: OpenThread, at: At, given: Given) -> None:
+    def __init__(self, opened: OpenThread, at: At, given: TypedOptions) -> None:
         self._opened, self._at, self._given = opened, at, given
         self._shown = at.thread
         self._made_step: int | None = None
@@ -229,7 +229,7 @@ class _Player:
                 self._print(value_lines(value, "text"), document)
         return None
 
-    async def _answer(self, ask: Ask) -> Reply:
+    async def _answer(self, ask: Ask) -> AskReply:
         if ask.refused is not None:
             raise ask.refused
         if self._given.dry_run or ask.confirm or ask.document is not None or ask.find_out is not None:
@@ -242,7 +242,7 @@ class _Player:
         if ask.confirm and not self._given.yes and not _agreed(ask, choice):
             say("Nothing was done.", err=True)
             raise _Stopped(ExitCode.USAGE)
-        return Reply(
+        return AskReply(
             choice.name, {field.name: self._given.fields.get(field.name, "") for field in ask.fields}
         )
 
@@ -286,7 +286,7 @@ class _Player:
         self._code = code
 
 
-def _chosen(ask: Ask, name: str) -> Choice:
+def _chosen(ask: Ask, name: str) -> AskChoice:
     """Return the choice whose option was given, else the one that needs no option."""
     if not name:
         return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
@@ -296,7 +296,7 @@ def _chosen(ask: Ask, name: str) -> Choice:
     raise UsageError(f"--{name} is not possible now: {ask.title}", "leave it out")
 
 
-def _agreed(ask: Ask, choice: Choice) -> bool:
+def _agreed(ask: Ask, choice: AskChoice) -> bool:
     """Ask the person at the terminal to agree; a program must say so with --yes."""
     if not sys.stdin.isatty():
         raise UsageError(f"{choice.label}: this must be confirmed", "confirm it with --yes")

@@ -20,14 +20,14 @@ from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs import VerbEntry
 from hitl_tui.verbs.conversation import (
     Ask,
+    AskChoice,
+    AskField,
+    AskReply,
     At,
-    Choice,
     Copy,
     Do,
-    Field,
     Follow,
     Open,
-    Reply,
     Save,
     Show,
     ShowValue,
@@ -165,7 +165,7 @@ class _Player:
         if driver is not None and driver is not self.context.driver:
             self.context.open(driver)
 
-    def _ask(self, ask: Ask) -> Reply | None:
+    def _ask(self, ask: Ask) -> AskReply | None:
         say = self.context.console.say
         if ask.refused is not None:
             say(*refusal(ask.refused))
@@ -186,9 +186,9 @@ class _Player:
         if (choice.final or ask.confirm or sole) and not confirm(self.context.console, question):
             return None
         texts = self._texts(ask)
-        return None if ask.missing(texts) else Reply(choice.name, texts)
+        return None if ask.missing(texts) else AskReply(choice.name, texts)
 
-    def _choose(self, ask: Ask) -> Choice | None:
+    def _choose(self, ask: Ask) -> AskChoice | None:
         """Return the typed choice, else ask for one; a single one needs no question."""
         if self.typed.choice:
             for choice in ask.choices:
@@ -221,7 +221,7 @@ class _Player:
                 texts[field.name] = self.texts[field.name] = self._text(field)
         return texts
 
-    def _text(self, field: Field) -> str:
+    def _text(self, field: AskField) -> str:
         proposed = f" (as in: {name(field.value)})" if field.value else ""
         if field.required:
             proposed += ", empty for none"

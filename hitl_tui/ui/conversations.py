@@ -15,14 +15,14 @@ from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, StoreHost
 from hitl_tui.verbs.conversation import (
     Ask,
+    AskField,
+    AskReply,
     At,
     Consequences,
     Copy,
     Do,
-    Field,
     Follow,
     Open,
-    Reply,
     Save,
     Show,
     ShowValue,
@@ -117,7 +117,7 @@ class _StorePlayer:
                     screen.show_message("; ".join([text, *more, *keys]), title)
         return None
 
-    async def _ask(self, ask: Ask) -> Reply | None:
+    async def _ask(self, ask: Ask) -> AskReply | None:
         fields = [field for field in ask.fields if not field.rare]
         answer = await self._answer(ask, fields, more=len(fields) < len(ask.fields))
         if answer is not None and answer.id == _MORE.id:
@@ -125,10 +125,10 @@ class _StorePlayer:
             answer = await self._answer(ask, fields, typed=answer.fields)
         while answer is not None and (missing := ask.missing(answer.fields)) is not None:
             answer = await self._answer(replace(ask, refused=missing), fields, typed=answer.fields)
-        return None if answer is None else Reply(answer.id, answer.fields)
+        return None if answer is None else AskReply(answer.id, answer.fields)
 
     async def _answer(
-        self, ask: Ask, fields: list[Field], *, more: bool = False, typed: Mapping[str, str] | None = None
+        self, ask: Ask, fields: list[AskField], *, more: bool = False, typed: Mapping[str, str] | None = None
     ) -> DialogResult | None:
         choices = [Option(choice.name, choice.key, choice.label, choice.note) for choice in ask.choices]
         choices += [_MORE] if more else []

@@ -9,21 +9,21 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence
 from hitl_tui.engine.log.units import about
-from hitl_tui.verbs.conversation import Ask, At, Choice, Field, Show
+from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Show
 from hitl_tui.view.answers import pick_request
 from hitl_tui.view.lines import name
 from hitl_tui.view.presence import at_request, attending_words
 from hitl_tui.view.shapes import Document
 from hitl_tui.view.status import standing_line
 
-REQUEST: Final = Field(
+REQUEST: Final = AskField(
     "request",
     "which request, by its id",
     about="Which request, if there are several.",
     metavar="ID",
     rare=True,
 )
-TAKE_OVER: Final = Field(
+TAKE_OVER: Final = AskField(
     "take_over",
     "take it over from (name)",
     about="Take it over from NAME, who claimed it.",
@@ -50,7 +50,7 @@ def which_request(at: At, snapshot: Snapshot) -> Ask | None:
     return Ask(
         f"{len(waiting)} requests wait",
         (),
-        tuple(Choice(request.id, str(number), request.title) for number, request in enumerate(waiting, 1)),
+        tuple(AskChoice(request.id, str(number), request.title) for number, request in enumerate(waiting, 1)),
     )
 
 

@@ -25,7 +25,7 @@ from hitl_tui.view.value_lines import ValuePart
 
 
 @dataclass(frozen=True)
-class Field:
+class AskField:
     """Something to type.
 
     Args:
@@ -55,7 +55,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Choice:
+class AskChoice:
     """One of the answers to a question.
 
     Args:
@@ -91,7 +91,7 @@ class Consequences:
 
 @dataclass(frozen=True)
 class Ask:
-    """A question; the reply is a `Reply`, or None if it is left without an answer.
+    """A question; the reply is an `AskReply`, or None if it is left without an answer.
 
     Args:
         text: sentences, sanitised by the host.
@@ -106,8 +106,8 @@ class Ask:
 
     title: str
     text: tuple[str, ...]
-    choices: tuple[Choice, ...]
-    fields: tuple[Field, ...] = ()
+    choices: tuple[AskChoice, ...]
+    fields: tuple[AskField, ...] = ()
     refused: HitlError | None = None
     confirm: bool = False
     document: Document | None = None
@@ -121,7 +121,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Reply:
+class AskReply:
     """The choice, and the text of each field; "" for one that was left empty."""
 
     choice: str
@@ -330,10 +330,10 @@ class Verb:
     action: Action | None = None
     after: str = ""
     letter: str = ""
-    arguments: tuple[Field, ...] = ()
+    arguments: tuple[AskField, ...] = ()
     pairs: str = ""
-    options: tuple[Field, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    options: tuple[AskField, ...] = ()
+    choices: tuple[AskChoice, ...] = ()
     at_step: bool = False
     dry_run: str = ""
     confirms: bool = False
@@ -342,7 +342,7 @@ class Verb:
 
 
 FORK_DRY_RUN: Final = "Only show which nodes would run again, and what they used last time."
-NOTE: Final = Field("note", "why (optional; it is logged)", about="Why, for the record.")
+NOTE: Final = AskField("note", "why (optional; it is logged)", about="Why, for the record.")
 
 
 async def advance(talk: Talk, reply: Any = None, error: HitlError | None = None) -> TalkStep | None:

@@ -18,21 +18,21 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import about
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.verbs.conversation import Ask, At, Choice, Copy, Field, Talk, Verb
+from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Copy, Talk, Verb
 from hitl_tui.view.actions import Action, thread_open
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.shapes import Document
 
 _CHOICES: Final = (
-    Choice("value", "v", "the value"),
-    Choice("path", "p", "path (channel and place)"),
-    Choice("diff", "d", "what changed"),
-    Choice("card", "m", "the whole card, as Markdown"),
-    Choice("command", "s", "the shell command that does the same"),
+    AskChoice("value", "v", "the value"),
+    AskChoice("path", "p", "path (channel and place)"),
+    AskChoice("diff", "d", "what changed"),
+    AskChoice("card", "m", "the whole card, as Markdown"),
+    AskChoice("command", "s", "the shell command that does the same"),
 )
 _KINDS: Final = tuple(choice.name for choice in _CHOICES)
-_WHAT: Final = Field("what", "what to copy: value, path, diff, card or command", required=True)
-_CHANNEL: Final = Field("channel", "the channel; that of the request, if none is named")
+_WHAT: Final = AskField("what", "what to copy: value, path, diff, card or command", required=True)
+_CHANNEL: Final = AskField("channel", "the channel; that of the request, if none is named")
 
 
 class CopyDocument(Document, frozen=True):
@@ -90,7 +90,7 @@ async def _place(at: At) -> _Place:
     return _Place(session, step, values, named, request, at)
 
 
-def _possible(place: _Place) -> list[Choice]:
+def _possible(place: _Place) -> list[AskChoice]:
     """Return the choices that apply here."""
     hidden = place.values.get(place.channel) is PRIVATE
     there = {

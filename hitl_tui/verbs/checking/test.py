@@ -15,19 +15,19 @@ from typing import Annotated, Final
 from hitl_tui.engine.commands import WriteTest
 from hitl_tui.engine.log.units import about
 from hitl_tui.new_files import file_name
-from hitl_tui.verbs.conversation import Ask, At, Choice, Do, Field, Save, Talk, Verb
+from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Do, Save, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, has_steps, when_open
 from hitl_tui.view.shapes import Document
 
-_GRAPH: Final = Field(
+_GRAPH: Final = AskField(
     "graph",
     "the graph, as flow.py:graph",
     about="The graph to build, if the thread's record names none.",
     metavar="GRAPH",
     required=True,
 )
-_LEAVE: Final = Choice("leave", "l", "write no test")
-_PRIVATE: Final = Choice(
+_LEAVE: Final = AskChoice("leave", "l", "write no test")
+_PRIVATE: Final = AskChoice(
     "private",
     "p",
     "include private values",
@@ -60,7 +60,10 @@ async def _talk(at: At) -> Talk:
             break
         except GraphUnnamed as error:
             reply = yield Ask(
-                "Where is the graph?", (error.message,), (Choice("write", "w", "write the test"),), (_GRAPH,)
+                "Where is the graph?",
+                (error.message,),
+                (AskChoice("write", "w", "write the test"),),
+                (_GRAPH,),
             )
             if reply is not None and not reply.text("graph"):
                 raise
@@ -90,7 +93,7 @@ VERB = Verb(
         _disabled,
     ),
     after="look.items",
-    options=(Field("graph", _GRAPH.label, about=_GRAPH.about, metavar="GRAPH"),),
+    options=(AskField("graph", _GRAPH.label, about=_GRAPH.about, metavar="GRAPH"),),
     choices=(_PRIVATE,),
     at_step=True,
 )

@@ -19,12 +19,12 @@ from hitl_tui.engine.log.threads import Presence
 from hitl_tui.engine.log.units import span_of
 from hitl_tui.errors import UsageError
 from hitl_tui.verbs.attending import REQUEST, TAKE_OVER, request_of, which_request, who_attends
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, card_has_keys
 from hitl_tui.view.presence import claim_of
 from hitl_tui.view.sanitise import sanitise_line
 
-_FOR: Final = Field(
+_FOR: Final = AskField(
     "for",
     "for how long, as 90s, 15m or 2h",
     about="How long, as 90s, 15m or 2h; the setting claim_minutes.",
@@ -87,7 +87,7 @@ def _take_over(request: Request, there: Presence, now: int) -> Ask:
             sanitise_line(request.title, 200),
             f"{who} has claimed it, {left_words(there, now)}. That you take it over is logged.",
         ),
-        (Choice("take", "t", f"take it over from {who}", final=True),),
+        (AskChoice("take", "t", f"take it over from {who}", final=True),),
         (NOTE,),
     )
 

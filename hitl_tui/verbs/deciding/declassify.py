@@ -14,7 +14,7 @@ from typing import Final
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Declassify, UpdateState
 from hitl_tui.errors import HitlError, StaleWriter, UsageError
-from hitl_tui.verbs.conversation import Ask, At, Choice, Do, Field, Show, Talk, Verb
+from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Do, Show, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, not_newest, running_now, thread_open
 from hitl_tui.view.answers import find_channel, read_step
 from hitl_tui.view.sanitise import sanitise_line
@@ -22,11 +22,11 @@ from hitl_tui.view.spans import plain_text
 from hitl_tui.view.taint import lineage_lines
 from hitl_tui.view.value_lines import value_lines
 
-_CHANNEL: Final = Field("channel", "channel, by number or name", required=True)
-_REASON: Final = Field(
+_CHANNEL: Final = AskField("channel", "channel, by number or name", required=True)
+_REASON: Final = AskField(
     "reason", "why it may be trusted (required)", about="Why it may be trusted now.", required=True
 )
-_EXPECTED_STEP: Final = Field(
+_EXPECTED_STEP: Final = AskField(
     "expected_step", "only if this is the newest step", about="Refuse if the newest step is not N.",
     metavar="N", rare=True,
 )  # fmt: skip
@@ -47,7 +47,7 @@ async def _talk(at: At) -> Talk:
     named = at.given.get("channel") or at.selected
     if not named:
         which = f"Untrusted channels: {', '.join(_tainted(await at.driver.snapshot()))}"
-        reply = yield Ask("Declassify", (which,), (Choice("choose", "c", "this channel"),), (_CHANNEL,))
+        reply = yield Ask("Declassify", (which,), (AskChoice("choose", "c", "this channel"),), (_CHANNEL,))
         if reply is None:
             return
         named = reply.fields["channel"]
@@ -110,7 +110,7 @@ async def _question(at: At, snapshot: Snapshot, channel: str, reason: str, refus
             "",
             "One new step marks it as trusted. No value changes.",
         ),
-        (Choice("declassify", "d", "trust it from now on"),),
+        (AskChoice("declassify", "d", "trust it from now on"),),
         (replace(_REASON, value=reason), _EXPECTED_STEP),
         refused,
         beside=tuple(lines) if len(words) > _SHOWN else (),

@@ -20,13 +20,13 @@ from hitl_tui.verbs.conversation import (
     FORK_DRY_RUN,
     NOTE,
     Ask,
+    AskChoice,
+    AskField,
+    AskReply,
     At,
-    Choice,
     Consequences,
     Do,
-    Field,
     Open,
-    Reply,
     Show,
     Talk,
     Verb,
@@ -39,11 +39,11 @@ from hitl_tui.view.inputs import Inputs
 from hitl_tui.view.repeats import fork_lines
 from hitl_tui.view.shapes import ForkDocument, RepeatsDocument
 
-_NEW: Final = Field("new", "name of the new thread", required=True)
-_VALUES: Final = Field(
+_NEW: Final = AskField("new", "name of the new thread", required=True)
+_VALUES: Final = AskField(
     "values", "values to set first, as CHANNEL=JSON", metavar="CHANNEL=JSON", many=True, rare=True
 )
-_AGENT: Final = Field(
+_AGENT: Final = AskField(
     "agent",
     "settings of agents, as worker.temperature=0",
     about="Another model, instructions or temperature for an agent, as worker.model=ollama/llama3.2.",
@@ -51,7 +51,7 @@ _AGENT: Final = Field(
     many=True,
     rare=True,
 )
-_AS_NODE: Final = Field(
+_AS_NODE: Final = AskField(
     "as_node",
     "continue as if this node had written it",
     about="Continue as if this node had written it.",
@@ -59,8 +59,8 @@ _AS_NODE: Final = Field(
     rare=True,
 )
 _CHOICES: Final = (
-    Choice("go", "g", "fork and go there"),
-    Choice("stay", "s", "fork and stay here", flag="Stay here."),
+    AskChoice("go", "g", "fork and go there"),
+    AskChoice("stay", "s", "fork and stay here", flag="Stay here."),
 )
 """Words after the verb mean going there. A subcommand shows no thread, so it has no option to stay."""
 
@@ -71,7 +71,7 @@ async def _talk(at: At) -> Talk:
     thread, step = driver.thread_id, snapshot.progress.head if at.step is None else at.step
     proposed = free_name(thread, {relative.thread_id for relative in await driver.family()})
 
-    def command(reply: Reply) -> Fork:
+    def command(reply: AskReply) -> Fork:
         values = Inputs(reply.words("values"), option="", files="values" in at.given)
         return Fork(
             step,
@@ -84,7 +84,7 @@ async def _talk(at: At) -> Talk:
         )
 
     async def find_out() -> Consequences:
-        fork = command(Reply("", at.given))
+        fork = command(AskReply("", at.given))
         preview = await driver.preview(fork)
         await _check(driver, fork)
         return Consequences(
@@ -92,7 +92,7 @@ async def _talk(at: At) -> Talk:
             RepeatsDocument(thread=thread, repeats=preview.repeats, moves=preview.moves or None),
         )
 
-    reply, refused = Reply("", {"new": proposed}), None
+    reply, refused = AskReply("", {"new": proposed}), None
     while True:
         typed = {field: reply.fields.get(field.name, "") for field in _FIELDS}
         fields = [replace(field, value=text, rare=field.rare and not text) for field, text in typed.items()]

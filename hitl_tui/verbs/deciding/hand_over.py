@@ -14,11 +14,11 @@ from typing import Final
 from hitl_tui.engine.commands import Claim, HandOver
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.verbs.attending import REQUEST, TAKE_OVER, request_of, which_request, who_attends
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, card_open
 from hitl_tui.view.sanitise import sanitise_line
 
-_NAME: Final = Field("name", "to (name)", required=True)
+_NAME: Final = AskField("name", "to (name)", required=True)
 _NOTE: Final = replace(NOTE, label="note for them (optional)")
 
 
@@ -49,7 +49,7 @@ def _question(request: Request) -> Ask:
             "It becomes theirs. Others who may answer still can.",
             *(reviewers if request.reviewers else ()),
         ),
-        (Choice("hand", "h", "hand it over"),),
+        (AskChoice("hand", "h", "hand it over"),),
         (_NAME, _NOTE, TAKE_OVER),
     )
 

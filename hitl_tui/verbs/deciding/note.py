@@ -12,10 +12,10 @@ from typing import Final
 
 from hitl_tui.engine.commands import Note
 from hitl_tui.errors import HitlError
-from hitl_tui.verbs.conversation import Ask, At, Choice, Do, Field, Talk, Verb
+from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, has_steps, running_now
 
-_TEXT: Final = Field("text", "what to note", required=True, rest=True)
+_TEXT: Final = AskField("text", "what to note", required=True, rest=True)
 
 
 def _disabled(now: Situation) -> str:
@@ -30,7 +30,7 @@ async def _talk(at: At) -> Talk:
         reply = yield Ask(
             f"Leave a note on {where}",
             ("Everybody who can see the thread can read it. It stays in the log.",),
-            (Choice("note", "n", "leave the note"),),
+            (AskChoice("note", "n", "leave the note"),),
             (_TEXT,),
             refused,
         )

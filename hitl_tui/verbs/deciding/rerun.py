@@ -22,13 +22,13 @@ from hitl_tui.verbs.conversation import (
     FORK_DRY_RUN,
     NOTE,
     Ask,
+    AskChoice,
+    AskField,
+    AskReply,
     At,
-    Choice,
     Do,
-    Field,
     Follow,
     Open,
-    Reply,
     Show,
     Talk,
     Verb,
@@ -38,7 +38,7 @@ from hitl_tui.view.family import free_name
 from hitl_tui.view.repeats import repeat_lines, standing_words
 from hitl_tui.view.shapes import ForkDocument, RepeatsDocument
 
-_NEW: Final = Field("new", "name of the fork", rare=True)
+_NEW: Final = AskField("new", "name of the fork", rare=True)
 _NOTE: Final = replace(NOTE, rare=True)
 
 
@@ -57,7 +57,7 @@ async def _talk(at: At) -> Talk:
     if (repeats is None or repeats.head <= 0) and snapshot.graph_changed is None:
         yield Show("nothing to run again; the graph's file is unchanged", document=document)
         return
-    reply, refused = Reply("reload", {}), None
+    reply, refused = AskReply("reload", {}), None
     while repeats is not None and repeats.head > 0:
         name = reply.text("new") or at.given.get("new") or proposed
         texts = ((_NEW, name), (_NOTE, reply.text("note") or ""))
@@ -91,13 +91,13 @@ def _text(repeats: Repeats, snapshot: Snapshot) -> tuple[str, ...]:
     return kept if _runs(repeats, snapshot) else (*kept, "Nothing has to run again; a fork of a step would.")
 
 
-def _choices(repeats: Repeats, snapshot: Snapshot, name: str) -> tuple[Choice, ...]:
+def _choices(repeats: Repeats, snapshot: Snapshot, name: str) -> tuple[AskChoice, ...]:
     choices = []
     if _runs(repeats, snapshot):
         begin = f"run from step {repeats.step}" if repeats.step else "run all steps again"
-        choices.append(Choice("again", "R", f"{begin} in the fork {name}"))
+        choices.append(AskChoice("again", "R", f"{begin} in the fork {name}"))
     if snapshot.graph_changed is not None:
-        choices.append(Choice("reload", "l", "only reload the graph; continue in this thread"))
+        choices.append(AskChoice("reload", "l", "only reload the graph; continue in this thread"))
     return tuple(choices)
 
 

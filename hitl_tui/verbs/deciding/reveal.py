@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final
 from hitl_tui.engine.commands import Reveal
 from hitl_tui.engine.log.units import about
 from hitl_tui.errors import UsageError
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, ShowValue, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, ShowValue, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, has_steps, running_now, thread_open
 from hitl_tui.view.answers import find_channel
 from hitl_tui.view.shapes import Document
 
-_CHANNEL: Final = Field("channel", "channel, by number or name", required=True)
+_CHANNEL: Final = AskField("channel", "channel, by number or name", required=True)
 _NOTE: Final = replace(NOTE, rare=True)
 
 
@@ -49,7 +49,7 @@ async def _talk(at: At) -> Talk:
     named = at.given.get("channel") or at.selected
     if not named:
         which = f"Private channels: {', '.join(private)}"
-        reply = yield Ask("Reveal", (which,), (Choice("choose", "c", "this channel"),), (_CHANNEL,))
+        reply = yield Ask("Reveal", (which,), (AskChoice("choose", "c", "this channel"),), (_CHANNEL,))
         if reply is None:
             return
         named = reply.fields["channel"]
@@ -63,7 +63,7 @@ async def _talk(at: At) -> Talk:
             f"{channel} is private. Its value is shown until you select another channel or step.",
             "That you looked is logged.",
         ),
-        (Choice("reveal", "r", "show it", final=True),),
+        (AskChoice("reveal", "r", "show it", final=True),),
         (_NOTE,),
     )
     if reply is None:

@@ -11,11 +11,11 @@ from typing import Final
 
 from hitl_tui.engine.commands import Revoke
 from hitl_tui.engine.thread.allowances import allowances
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Show, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Show, Talk, Verb
 from hitl_tui.view.actions import Action, thread_open
 from hitl_tui.view.allowances import allowance_words
 
-_ALLOWANCE: Final = Field("allowance", "its ID", metavar="ID", required=True)
+_ALLOWANCE: Final = AskField("allowance", "its ID", metavar="ID", required=True)
 
 
 async def _talk(at: At) -> Talk:
@@ -32,7 +32,7 @@ async def _talk(at: At) -> Talk:
             "Allowed in this thread",
             ("These calls need no approval here. Choose one to revoke it; that is logged.",),
             tuple(
-                Choice(each.id, str(number) if number < 10 else "", allowance_words(each), final=True)
+                AskChoice(each.id, str(number) if number < 10 else "", allowance_words(each), final=True)
                 for number, each in enumerate(known, 1)
             ),
             (NOTE,),

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from hitl_tui.engine.log.units import about
 from hitl_tui.errors import UsageError
-from hitl_tui.verbs.conversation import Ask, At, Choice, Show, Talk, Verb, Work
+from hitl_tui.verbs.conversation import Ask, AskChoice, At, Show, Talk, Verb, Work
 from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
 
@@ -35,7 +35,7 @@ async def _talk(at: At) -> Talk:
             f"Now {space_words(await at.hub.space()) or 'it is on no disk'}.",
             "Graphs that no thread uses are deleted, too. Nobody can write to the store meanwhile.",
         ),
-        (Choice("vacuum", "v", "free the space"),),
+        (AskChoice("vacuum", "v", "free the space"),),
     )
     if reply is None:
         return

@@ -8,7 +8,7 @@ All steps are kept; a fork can continue from any of them.
 from __future__ import annotations
 
 from hitl_tui.engine.commands import Cancel, CancelAttempt
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, when_open
 
 
@@ -21,8 +21,8 @@ def _disabled(now: Situation) -> str:
 async def _talk(at: At) -> Talk:
     """Ask whether to stop the running node or to cancel the thread."""
     node = at.running
-    attempt = Choice("attempt", "g", f"stop {node}", "you can run it again")
-    thread = Choice("thread", "e", "cancel the thread", "cannot be undone", final=True)
+    attempt = AskChoice("attempt", "g", f"stop {node}", "you can run it again")
+    thread = AskChoice("thread", "e", "cancel the thread", "cannot be undone", final=True)
     reply = yield Ask(
         f"Cancel {node}, or the thread?" if node else "Cancel the thread?",
         ("All steps are kept; you can still view and fork them.",),

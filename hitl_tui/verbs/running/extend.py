@@ -16,7 +16,7 @@ from typing import Final
 from hitl_tui.engine.commands import ExtendLimits
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.errors import HitlError
-from hitl_tui.verbs.conversation import NOTE, Ask, At, Choice, Do, Field, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, when_open
 from hitl_tui.view.answers import read_limit
 
@@ -47,9 +47,9 @@ def _proposed(limits: Limits) -> dict[str, str]:
     return proposed
 
 
-def _fields(proposed: Mapping[str, str]) -> list[Field]:
+def _fields(proposed: Mapping[str, str]) -> list[AskField]:
     return [
-        Field(name, label, proposed.get(name, ""), pair=True, rare=name not in proposed)
+        AskField(name, label, proposed.get(name, ""), pair=True, rare=name not in proposed)
         for name, label in _LABELS.items()
     ]
 
@@ -63,7 +63,7 @@ async def _talk(at: At) -> Talk:
         reply = yield Ask(
             "Raise the limits",
             ("A limit has stopped the run. The new limits are logged.",),
-            (Choice("raise", "m", "raise the limits"),),
+            (AskChoice("raise", "m", "raise the limits"),),
             (*_fields(proposed), _NOTE),
             refused,
         )

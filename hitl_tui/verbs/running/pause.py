@@ -14,11 +14,11 @@ from typing import Final
 
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import ThreadBusy, UsageError
-from hitl_tui.verbs.conversation import NOTE, At, Do, Field, Reply, Talk, Verb
+from hitl_tui.verbs.conversation import NOTE, AskField, AskReply, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, Situation, when_open
 
 _LONGEST: Final = 86_400.0
-_WAIT: Final = Field(
+_WAIT: Final = AskField(
     "wait",
     "seconds to wait for another process to pause it",
     value="10",
@@ -38,7 +38,7 @@ def _disabled(now: Situation) -> str:
 
 async def _talk(at: At) -> Talk:
     """Pause at once; what was typed with it is the reason, and how long to wait."""
-    given = Reply("", at.given)
+    given = AskReply("", at.given)
     holder = yield Do(Pause(at.actor, given.text("note"), _seconds(given.text("wait") or _WAIT.value)))
     if holder:
         raise ThreadBusy(
