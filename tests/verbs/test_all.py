@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import hitl_tui
 from hitl_tui.verbs import verbs
 from hitl_tui.verbs.actions import ALL_BY_ID
 
@@ -35,3 +37,38 @@ def test_listing_the_verbs_imports_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+HOSTS_OF_VERBS = {"ui/conversations.py", "plain/conversations.py", "cli/verbs.py"}
+RUNS = {
+    *("ui/screens/run.py", "ui/screens/run_stepping.py", "ui/screens/run_stage.py", "view/stage.py"),
+    *("view/tape.py", "plain/context.py", "plain/running.py", "cli/opening.py", "cli/headless.py"),
+    *("cli/play.py", "cli/present.py", "cli/detached.py", "team/workers/worker.py"),
+}
+"""Starting a thread, stepping and running it, also in turn with a server, on a stage and by workers."""
+BESPOKE = {
+    *("ui/widgets/review.py", "plain/deciding.py", "cli/decide.py", "view/batch.py"),
+    *("ui/screens/edit.py", "plain/editing.py", "cli/change.py"),
+}
+"""The review card, batches and the value editor, which are no conversations."""
+NOT_YET = {
+    *("ui/screens/agents.py", "plain/agents.py", "cli/agents.py"),
+    *("ui/screens/allowing.py", "plain/claims.py", "cli/allow.py"),
+    "ui/screens/rollback.py",
+}
+"""Settings of agents, allowing calls, and rolling back, which each host still has for itself."""
+
+
+def test_commands_are_sent_by_the_hosts_of_verbs_and_by_a_few_others() -> None:
+    root = Path(hitl_tui.__file__).parent
+    files = {
+        path for front in ("ui", "plain", "cli", "view", "team") for path in (root / front).rglob("*.py")
+    }
+    senders = {
+        path.relative_to(root).as_posix()
+        for path in files
+        if re.search(
+            r"(driver|chosen|source|_driver\))\.execute\(|driver\)\.execute\(", path.read_text("utf-8")
+        )
+    }
+    assert senders == HOSTS_OF_VERBS | RUNS | BESPOKE | NOT_YET
