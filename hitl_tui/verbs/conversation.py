@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command
@@ -24,8 +25,7 @@ from hitl_tui.view.shapes import Document
 from hitl_tui.view.value_lines import ValuePart
 
 
-@dataclass(frozen=True)
-class AskField:
+class AskField(msgspec.Struct, frozen=True):
     """Something to type.
 
     Args:
@@ -54,8 +54,7 @@ class AskField:
     rare: bool = False
 
 
-@dataclass(frozen=True)
-class AskChoice:
+class AskChoice(msgspec.Struct, frozen=True):
     """One of the answers to a question.
 
     Args:
@@ -76,8 +75,7 @@ class AskChoice:
     flag: str = ""
 
 
-@dataclass(frozen=True)
-class Consequences:
+class Consequences(msgspec.Struct, frozen=True):
     """What would come of what is asked.
 
     Args:
@@ -89,8 +87,7 @@ class Consequences:
     document: Document | None = None
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """A question; the reply is an `AskReply`, or None if it is left without an answer.
 
     Args:
@@ -120,8 +117,7 @@ class Ask:
         return UsageError(f"nothing was typed: {left[0]}") if left else None
 
 
-@dataclass(frozen=True)
-class AskReply:
+class AskReply(msgspec.Struct, frozen=True):
     """The choice, and the text of each field; "" for one that was left empty."""
 
     choice: str
@@ -145,8 +141,7 @@ class AskReply:
             ) from None
 
 
-@dataclass(frozen=True)
-class Do:
+class Do(msgspec.Struct, frozen=True):
     """A command to carry out; the reply is its result.
 
     Args:
@@ -157,8 +152,7 @@ class Do:
     driver: Driver | None = None
 
 
-@dataclass(frozen=True)
-class Follow:
+class Follow(msgspec.Struct, frozen=True):
     """A command that starts a run; the host shows the run until it ends. The reply is None.
 
     To a `Run` the host adds the breakpoints that are set there, and whether nobody watches it.
@@ -171,15 +165,13 @@ class Follow:
     driver: Driver | None = None
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """A thread to turn to; the reply is its driver."""
 
     thread_id: str
 
 
-@dataclass(frozen=True)
-class Show:
+class Show(msgspec.Struct, frozen=True):
     """What came of it; the reply is None.
 
     Args:
@@ -201,8 +193,7 @@ class Show:
     code: ExitCode = ExitCode.DONE
 
 
-@dataclass(frozen=True)
-class ShowValue:
+class ShowValue(msgspec.Struct, frozen=True):
     """The value of a channel at a step; the reply is None.
 
     Args:
@@ -215,8 +206,7 @@ class ShowValue:
     document: Document
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """Something for a hub that takes its time; the host says so meanwhile. The reply is its result.
 
     Args:
@@ -227,8 +217,7 @@ class Work:
     run: Callable[[], Coroutine[Any, Any, Any]]
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """A text for the clipboard; a subcommand prints it, if its output is no terminal. The reply is None.
 
     Args:
@@ -239,8 +228,7 @@ class Copy:
     document: Document
 
 
-@dataclass(frozen=True)
-class Save:
+class Save(msgspec.Struct, frozen=True):
     """A text for the person to keep: a subcommand prints it, other hosts write a new file. The reply is None.
 
     Args:
@@ -261,8 +249,7 @@ Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
 
-@dataclass(frozen=True)
-class At:
+class At(msgspec.Struct, frozen=True):
     """What a verb is used on, and by whom.
 
     Args:
@@ -291,7 +278,7 @@ class At:
     running: str = ""
     claim_minutes: float = 15
     leaves: bool = False
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = {}
 
     @property
     def driver(self) -> Driver:
@@ -300,8 +287,7 @@ class At:
         return self.thread
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(msgspec.Struct, frozen=True):
     """A verb: its conversation, and how each host offers it.
 
     The first line of its module's docstring is its line in `--help`. The rest of it is the help of the

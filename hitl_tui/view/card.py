@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.outcomes import HASHED
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
@@ -351,9 +350,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
 
 def _label_then(asked: LedgerEntry, chosen: Any) -> str:
     """Return the label that a choice had when it was asked; a later question may word it differently."""
-    facts = asked.data.get(HASHED) if isinstance(asked.data, Mapping) else None
-    choices = facts.get("choices", ()) if isinstance(facts, Mapping) else ()
-    labels = {choice["id"]: choice["label"] for choice in choices}
+    labels = asked.data.get("labels", {}) if isinstance(asked.data, Mapping) else {}
     return str(labels.get(chosen, chosen if isinstance(chosen, str) else ""))
 
 

@@ -188,7 +188,7 @@ def test_no_key_in_a_graph_file_is_in_any_output_or_file(server: OpenAIServer, p
     store = ("--store", "runs.db")
     file.write_text(graph.replace("extra_headers", f'api_key = "{TOML_KEY}"\nextra_headers'))
     refused = app.expect(2, "run", "flow.toml", "--headless", *store)
-    assert "no place for keys" in refused.err
+    assert "keys don't belong in a graph file" in refused.err
     assert leaked(refused.err) == []
     file.write_text(graph)
     run = app.expect(1, "run", "flow.toml", "--headless", "--thread", "t", "--record", "calls.jsonl", *store)

@@ -97,7 +97,7 @@ def test_a_server_that_is_too_old(url: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_server_that_does_not_know_our_settings(postgres: Postgres) -> None:
     check = of(f"{postgres.url()}?options=-cno_such_setting%3D1", "server")
-    assert "no PostgreSQL that will do" in check.value
+    assert "is not a supported PostgreSQL" in check.value
     assert check.hint == "use PostgreSQL 14 or newer"
 
 

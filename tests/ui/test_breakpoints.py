@@ -17,6 +17,8 @@ from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from tests.ui.harness import Desk, desk, live
 
+ADVISOR = Breakpoint("before", "advisor")
+
 
 @pytest.mark.slow
 async def test_b_in_the_graph_toggles_the_breakpoint_of_the_selected_node():
@@ -27,7 +29,9 @@ async def test_b_in_the_graph_toggles_the_breakpoint_of_the_selected_node():
         await it.shows("runs stop before advisor", "●", "breakpoints", "● advisor")
         await it.press("c")
         await it.until(lambda: it.commands("run"))
-        assert it.commands("run") == [{"breakpoints": (Breakpoint("before", "advisor"),)}]
+        assert it.commands("run") == [
+            {"breakpoints": (Breakpoint("before", "advisor"),), "unattended": False}
+        ]
         await it.press("b")
         await it.shows("runs no longer stop before advisor")
         await it.gone("breakpoints")
@@ -70,7 +74,7 @@ async def test_a_breakpoint_is_checked_as_one_types_and_set_with_enter():
         await it.press("c")
         await it.until(lambda: it.commands("run"))
         point = Breakpoint("before", "worker", "revision_n > 2", 3)
-        assert it.commands("run") == [{"breakpoints": (point,)}]
+        assert it.commands("run") == [{"breakpoints": (point,), "unattended": False}]
 
 
 @pytest.mark.slow
@@ -147,7 +151,9 @@ async def test_g_in_the_graph_runs_to_the_chosen_node_and_keeps_nothing():
         await it.until(lambda: it.run.query_one(GraphPane).chosen == "worker")
         await it.press("down", "f6")
         await it.until(lambda: it.commands("run"))
-        assert it.commands("run") == [{"breakpoints": (Breakpoint("before", "advisor"),)}]
+        assert it.commands("run") == [
+            {"breakpoints": (Breakpoint("before", "advisor"),), "unattended": False}
+        ]
         assert it.session.breakpoints == ()
 
 

@@ -60,6 +60,7 @@ async def test_an_invalid_limit_is_refused_and_a_large_proposal_is_accepted() ->
             await it.shows("nodes to run in total")
             await it.press("backspace", *typed, "enter", "enter")
             await it.shows(f"'max_iterations={typed}' is not a limit")
+            await it.press("escape")
         assert it.session.view.progress.limits == limits
         await it.press("m")
         await it.shows("nodes to run in total")

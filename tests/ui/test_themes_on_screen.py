@@ -43,7 +43,7 @@ async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_p
         save(path, MINE.replace("#00ff00", "#0000ff"))
         await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the new colour")
         save(path, MINE.replace("#00ff00", "mud"))
-        await it.shows("mine.toml:3", "is no colour", "the colours stay as they were")
+        await it.shows("mine.toml:3", "is not a colour", "the colours stay as they were")
         assert accent(it) == Color.parse("#0000ff")
         save(path, MINE.replace("#00ff00", "#ff00ff"))
         await it.until(lambda: accent(it) == Color.parse("#ff00ff"), "the mended colour")
@@ -84,7 +84,7 @@ async def test_fixing_the_base_of_a_broken_theme_helps(tmp_path: Path):
     save(tmp_path / "base.toml", MINE.replace("#00ff00", "mud"))
     save(tmp_path / "mine.toml", 'base = "base"\n')
     async with desk(look=MINE_LOOK, size=(140, 40)) as it:
-        await it.shows("base.toml:3", "is no colour")
+        await it.shows("base.toml:3", "is not a colour")
         save(tmp_path / "base.toml", MINE)
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the base's colour")
 

@@ -141,7 +141,7 @@ def test_comparison_by_words_is_bounded(old: Any, new: Any, monkeypatch: pytest.
         steps.append(found.steps)
         return found
 
-    monkeypatch.setattr("hitl_tui.view.revision.words", counted)
+    monkeypatch.setattr("hitl_tui.view.revision.compare_words", counted)
     found = revision(old, new)
     assert len(found) > 0
     assert sum(steps) < 1_000_000

@@ -141,10 +141,12 @@ _FOR_HASHES: Final = frozenset({HOLDS, HASHED})
 def shown_entry(entry: LedgerEntry) -> LedgerEntry:
     """Return a decision as streams and views show it, without private values of a context.
 
-    It also leaves out what is kept only for hashes.
+    It also leaves out what is kept only for hashes, except the labels of a request's choices, by their ids.
     """
     if isinstance(entry.data, Mapping) and not entry.data.keys().isdisjoint(_FOR_HASHES):
         shown = {name: value for name, value in entry.data.items() if name not in _FOR_HASHES}
+        if labels := _labels(entry.data.get(HASHED)):
+            shown["labels"] = labels
         return replace(entry, data=shown)
     is_input = entry.kind == INPUT and isinstance(entry.data, Mapping)
     private = entry.data.get("private") if is_input else None
@@ -152,6 +154,11 @@ def shown_entry(entry: LedgerEntry) -> LedgerEntry:
         return entry
     context = shown_context(entry.data["context"], private)
     return replace(entry, data={**entry.data, "context": context, "salt": repr(PRIVATE)})
+
+
+def _labels(hashed: Any) -> dict[str, str]:
+    choices = hashed.get("choices", ()) if isinstance(hashed, Mapping) else ()
+    return {choice["id"]: choice["label"] for choice in choices}
 
 
 def shown_ledger(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:

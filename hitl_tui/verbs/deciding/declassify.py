@@ -8,8 +8,9 @@ from it before stay untrusted.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Declassify, UpdateState

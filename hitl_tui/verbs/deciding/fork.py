@@ -10,8 +10,9 @@ nodes would run again, which of them have side effects, and what they used last 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Fork

@@ -8,8 +8,9 @@ who handed it over. Where reviewers are named, NAME must be one of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.engine.commands import Claim, HandOver
 from hitl_tui.engine.log.requests import Request

@@ -11,8 +11,9 @@ person, fails or ends. Compare it with `hitl-tui diff THREAD NEW`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import ReloadGraph, Rerun, Run

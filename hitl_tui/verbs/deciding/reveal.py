@@ -8,8 +8,9 @@ Everywhere else it is `[private]`, also in `--json`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Final
+
+from msgspec.structs import replace
 
 from hitl_tui.engine.commands import Reveal
 from hitl_tui.engine.log.units import about

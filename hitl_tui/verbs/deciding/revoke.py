@@ -10,16 +10,18 @@ from __future__ import annotations
 from typing import Final
 
 from hitl_tui.engine.commands import Revoke
-from hitl_tui.engine.thread.allowances import allowances
 from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Show, Talk, Verb
 from hitl_tui.view.actions import Action, thread_open
-from hitl_tui.view.allowances import allowance_words
 
 _ALLOWANCE: Final = AskField("allowance", "its ID", metavar="ID", required=True)
 
 
 async def _talk(at: At) -> Talk:
     """List what is allowed, so that one can be chosen."""
+    # These load how cards are shown, which the first paint does not need.
+    from hitl_tui.engine.thread.allowances import allowances
+    from hitl_tui.view.allowances import allowance_words
+
     snapshot = await at.driver.snapshot()
     known, named = allowances(snapshot.ledger, snapshot.thread_id), at.given.get("allowance", "")
     if named:

@@ -10,8 +10,9 @@ on_unknown_price=warn, calls of unknown price count as nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.engine.commands import ExtendLimits
 from hitl_tui.engine.log.records import Limits

@@ -9,8 +9,9 @@ the thread is taken over and left paused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import ThreadBusy, UsageError
