@@ -243,7 +243,7 @@ def _of_verb(entry: VerbEntry, verb: Verb) -> PlainCommand:
     more = [f"{field.name}={field.metavar}" for field in verb.options]
     more += [choice.name for choice in verb.choices if choice.flag]
     help_lines = [(arguments, summary[:1].lower() + summary[1:])]
-    help_lines += [(" ".join(more), "what else may be typed")] if more else []
+    help_lines += [(" ".join(more), "its options")] if more else []
     return PlainCommand(verb.letter, entry.name, run, tuple(help_lines))
 
 

@@ -75,10 +75,10 @@ def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_
         shown = terminal.text().splitlines()
         terminal.press("q", "enter")
         terminal.wait_exit()
-    start = next(at for at, row in enumerate(shown) if row.startswith("b NODE: stop before"))
+    start = next(at for at, row in enumerate(shown) if row.startswith("C, comment:"))
     assert [row.rstrip() for row in shown[start : start + 2]] == [
-        "b NODE: stop before a node, or no longer; after NODE, change",
-        "  CHANNEL, tool and error work too.",
+        "C, comment: list passages to comment on; back: undo the",
+        "  last comment.",
     ]
 
 
