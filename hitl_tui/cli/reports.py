@@ -38,7 +38,7 @@ from hitl_tui.view.shapes import Document, From, shows
 
 @shows(ModelUseTotal)
 class SpentShape(msgspec.Struct):
-    """What something has cost."""
+    """The model calls of an agent, a node or a step, and their cost."""
 
     calls: Annotated[int, about("Model calls.")]
     tokens_in: Annotated[int, about("Tokens sent.")]
@@ -52,7 +52,7 @@ class SpentShape(msgspec.Struct):
 
 
 class Inside(msgspec.Struct):
-    """What a node is made of: the graph of a subgraph, or what a map or a parallel runs, and how."""
+    """The parts of a node: the graph of a subgraph, or the branches of a map or a parallel."""
 
     graph: Annotated[str | UnsetType, about("For a subgraph: the graph's name.")] = UNSET
     inputs: Annotated[
@@ -132,7 +132,7 @@ class GraphShape(msgspec.Struct):
 
 
 class TaintedChannel(msgspec.Struct):
-    """A tainted channel and its way."""
+    """A tainted channel, and how untrusted data got into it."""
 
     taint: Inline[Taint]
     lineage: Annotated[tuple[Arrival, ...], about("How taint reached the channel, oldest first.")]
@@ -179,7 +179,7 @@ class Setting(msgspec.Struct):
 
 
 class Finding(msgspec.Struct):
-    """Something that was looked at."""
+    """Something that `doctor` checked."""
 
     subject: Annotated[str, about("What was checked.", name="about")]
     value: Annotated[str, about("The result; of secret keys only whether they are set.")]
@@ -355,7 +355,7 @@ class AnchorDocument(Document, frozen=True):
 
 
 class DeletedThread(msgspec.Struct, frozen=True):
-    """What the ledger of a store keeps of a thread."""
+    """The entry for a deleted thread in the ledger of its store."""
 
     thread: Annotated[str, about("The thread.")]
     entry: Inline[LedgerEntry]

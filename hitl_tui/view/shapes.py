@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class From(NamedTuple):
-    """Where a field's value comes from: another attribute, as `info.thread_id`, or a function of the fact."""
+    """The source of a field's value: another attribute, as `info.thread_id`, or a function of the fact."""
 
     source: str | Callable[[Any], Any]
 
@@ -37,7 +37,7 @@ SHAPES: Final[dict[type, type]] = {}
 
 
 def shows(fact: type) -> Callable[[type[T]], type[T]]:
-    """The decorated class is the shape of a fact."""
+    """Register the decorated class as the shape of a fact."""
 
     def register(shape: type[T]) -> type[T]:
         SHAPES[fact] = shape
@@ -47,13 +47,13 @@ def shows(fact: type) -> Callable[[type[T]], type[T]]:
 
 
 def _public(field: str) -> From:
-    """A field of an update that would tell of a private channel's value."""
+    """Return where a field of an update comes from, masked for a private channel."""
     return From(lambda update: PRIVATE if update.visibility == "private" else getattr(update, field))
 
 
 @shows(AppliedUpdate)
 class UpdateShape(msgspec.Struct):
-    """A channel's way through its reducer."""
+    """An update of a channel, and the value that its reducer made of it."""
 
     channel: Annotated[str, about("The channel.")]
     op: Annotated[Operation, about("The operation: `reduce`, or `set` for an edit.")]
@@ -238,7 +238,7 @@ class ForkDocument(Document, frozen=True):
 
 
 class ErrorDocument(Document, frozen=True):
-    """Any command with an exit code above 0 that has no other document to say it."""
+    """Any command that fails and prints no other document about it."""
 
     error: Annotated[str, about("The name of the error.")]
     title: Annotated[str, about("The kind of error.")]
