@@ -44,7 +44,9 @@ CODE = [
 
 
 @pytest.mark.parametrize(("graph", "what", "where"), CODE, ids=[row[0] for row in CODE])
-def test_a_graph_that_can_not_be_had(graph: str, what: str, where: str, tmp_path: Path) -> None:
+def test_a_graph_that_can_not_be_loaded_is_an_error(
+    graph: str, what: str, where: str, tmp_path: Path
+) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     done = call("run", graph, "--headless", cwd=tmp_path)
@@ -88,7 +90,7 @@ def test_input_that_does_not_fit(
     assert "c  " not in listed.out
 
 
-def test_what_the_first_step_on_screen_can_not_store(tmp_path: Path) -> None:
+def test_an_overlong_thread_name_is_refused_before_the_screen(tmp_path: Path) -> None:
     with Terminal([*APP, "run", COUNTER, "--thread", "x" * 201], cwd=tmp_path) as terminal:
         assert terminal.wait_exit() == 2
         assert "1 to 200 characters" in " ".join(terminal.text().split())

@@ -1,4 +1,4 @@
-"""Models that refuse, hang or are not there: who, why and how to mend it, and a way on."""
+"""Models that refuse, hang or do not exist: which one, why, how to fix it, and what to do next."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ WIDE, NARROW = (120, 40), (80, 24)
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason", "mend", "size"),
+    ("answer", "reason", "fix", "size"),
     [
         (Hang(), "no answer in time", "pass a longer timeout", NARROW),
         (Refuse(401, "Incorrect API key"), "the API key was refused", "check api_key", WIDE),
@@ -72,8 +72,8 @@ WIDE, NARROW = (120, 40), (80, 24)
     ],
     ids=["hangs", "refuses", "unknown"],
 )
-def test_the_banner_says_which_model_failed_why_and_how_to_mend_it_and_a_retry_works(
-    answer: Hang | Refuse, reason: str, mend: str, size: tuple[int, int], tmp_path: Path
+def test_the_banner_names_the_failed_model_and_how_to_fix_it_and_a_retry_works(
+    answer: Hang | Refuse, reason: str, fix: str, size: tuple[int, int], tmp_path: Path
 ) -> None:
     (tmp_path / "writer.py").write_text(GRAPH)
     with openai_server() as server:
@@ -85,7 +85,7 @@ def test_the_banner_says_which_model_failed_why_and_how_to_mend_it_and_a_retry_w
             terminal.wait_for("READY")
             terminal.press("s")
             terminal.wait_for_words(
-                "FAILED", f"write failed: openai/gpt-4o-mini: {reason}", mend, "s try again"
+                "FAILED", f"write failed: openai/gpt-4o-mini: {reason}", fix, "s try again"
             )
             terminal.press("s")
             terminal.wait_for("DONE")

@@ -139,7 +139,9 @@ def choose(terminal: Terminal, thread: str) -> None:
     terminal.press("/", *thread, "enter", "enter")
 
 
-def test_a_damaged_thread_on_screen_is_told_and_another_one_can_be_opened(app: App, tmp_path: Path) -> None:
+def test_a_damaged_thread_is_reported_on_screen_and_another_one_can_be_opened(
+    app: App, tmp_path: Path
+) -> None:
     path = tmp_path / "runs.db"
     for thread in ("good", "bad"):
         app.expect(0, "run", COUNTER, "--headless", "--thread", thread, "--store", str(path))
@@ -160,7 +162,9 @@ def test_a_damaged_thread_on_screen_is_told_and_another_one_can_be_opened(app: A
         assert "was changed in the store" in terminal.text()
 
 
-def test_a_damaged_thread_opened_from_another_one_is_told_with_the_way_back(app: App, tmp_path: Path) -> None:
+def test_a_damaged_thread_opened_from_another_one_is_reported_with_the_key_to_go_back(
+    app: App, tmp_path: Path
+) -> None:
     path = tmp_path / "runs.db"
     for thread in ("good", "fine", "bad"):
         app.expect(0, "run", COUNTER, "--headless", "--thread", thread, "--store", str(path))

@@ -71,9 +71,9 @@ async def served(store: Path, *options: str) -> AsyncIterator[Served]:
     )
     try:
         assert server.stdout is not None
-        told = (await asyncio.wait_for(server.stdout.readline(), 60)).decode()
-        found = re.search(r"http\S+", told)
-        assert found is not None, told
+        output = (await asyncio.wait_for(server.stdout.readline(), 60)).decode()
+        found = re.search(r"http\S+", output)
+        assert found is not None, output
         yield Served(server.pid, found.group())
     finally:
         server.send_signal(signal.SIGTERM)
@@ -220,7 +220,7 @@ graph.add_conditional_edge(
 """
 
 
-async def test_a_page_that_is_loaded_again_in_the_middle_of_a_run_goes_on_from_what_was_committed(
+async def test_a_page_reloaded_during_a_run_continues_from_the_last_commit(
     browser: Chromium, store: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "slow.py"
@@ -277,7 +277,7 @@ async def test_an_audience_sees_everything_and_can_do_nothing(browser: Chromium,
     assert await asyncio.to_thread(store.read_bytes) == before
 
 
-async def test_only_the_owner_of_the_account_takes_threads_out_of_a_file(
+async def test_only_the_owner_of_the_account_exports_threads_of_a_file(
     browser: Chromium, store: Path, tokens: TokenFile
 ) -> None:
     token = tokens.add("ann")
@@ -325,7 +325,9 @@ class Proxy:
         writer.close()
 
 
-async def test_who_a_proxy_has_logged_in_decides_under_that_name(browser: Chromium, store: Path) -> None:
+async def test_a_person_whom_a_proxy_has_logged_in_decides_under_that_name(
+    browser: Chromium, store: Path
+) -> None:
     proxy = Proxy("carla")
     front = await asyncio.start_server(proxy.pass_on, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{front.sockets[0].getsockname()[1]}"

@@ -24,7 +24,7 @@ main()
 
 
 @pytest.mark.parametrize("kind", ["sqlite:///runs.db", "files:runs"])
-def test_a_clock_that_jumps_back(kind: str, tmp_path: Path) -> None:
+def test_a_clock_that_jumps_back_ends_no_run(kind: str, tmp_path: Path) -> None:
     def jumping(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-P", "-c", JUMPING, *arguments, "--store", kind],

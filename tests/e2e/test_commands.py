@@ -47,7 +47,7 @@ def test_a_sample_runs_to_its_end() -> None:
         assert "c - counter completed (end) 2" in text
 
 
-def test_what_a_graph_asks_for_is_asked_on_screen() -> None:
+def test_inputs_of_a_graph_are_asked_for_on_screen() -> None:
     with opened("run", str(SAMPLES / "review.py")) as terminal:
         terminal.wait_for("What to write")
         terminal.press("Explain recursion", "enter")
@@ -153,7 +153,7 @@ main()
     assert "RuntimeError" in log_path().read_text()
 
 
-def test_when_textual_gives_up_it_is_one_line_too() -> None:
+def test_an_error_that_ends_textual_is_one_line_too() -> None:
     program = """
 import sys, hitl_tui.ui.app as app
 app.HitlApp.on_mount = lambda self: self.panic("\\x1b[2Jno such style")
@@ -169,7 +169,7 @@ main()
     assert "no such style" in log_path().read_text()
 
 
-def test_without_a_terminal_it_talks_in_lines() -> None:
+def test_without_a_terminal_it_runs_in_plain_text_mode() -> None:
     done = call("demo")
     assert done.returncode == 3
     assert "Ready at step 0: worker is next." in done.stdout

@@ -54,7 +54,7 @@ def slow_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
         run.communicate()
 
 
-def test_a_thread_that_another_process_runs_is_looked_at_and_not_touched(tmp_path: Path) -> None:
+def test_a_thread_that_another_process_runs_can_only_be_viewed(tmp_path: Path) -> None:
     with slow_run(tmp_path) as run:
         for arguments in (
             ["resume", "t", "--headless"],
@@ -76,7 +76,7 @@ def test_a_thread_that_another_process_runs_is_looked_at_and_not_touched(tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
+def test_a_signal_ends_a_run_and_the_thread_can_continue_later(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with slow_run(tmp_path) as run:
@@ -90,7 +90,7 @@ def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
     assert json.loads(done.stdout.splitlines()[-1])["step"] == 1
 
 
-def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_crash(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     words = [*APP, "run", "counter", "--json", "--input", "limit=500"]
     run = subprocess.Popen(words, stdout=writing, stderr=subprocess.PIPE)
@@ -101,14 +101,14 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     assert not said
 
 
-def test_a_dumb_terminal_talks_in_lines() -> None:
+def test_a_dumb_terminal_gets_plain_text_mode() -> None:
     with Terminal([*APP, "demo", "--pace", "0"], env={"TERM": "dumb"}) as terminal:
         terminal.wait_for_words("worker is next", "Command:")
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 3
 
 
-def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
+def test_ctrl_c_pauses_a_plain_run_and_a_second_one_stops_the_node() -> None:
     with Terminal([*APP, "demo", "--plain", "--pace", "20", "--thread", "p"]) as terminal:
         terminal.wait_for("Command:")
         terminal.press("c", "enter")
@@ -123,7 +123,7 @@ def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
         assert "Left. Continue with: hitl-tui resume p" in terminal.text()
 
 
-def test_content_is_wrapped_before_the_terminal_would_bring_it_to_its_edge() -> None:
+def test_content_is_wrapped_before_the_edge_of_the_terminal() -> None:
     call("run", "review", "--json", "--thread", "r", "--input", "task=x")
     fake = "".join("y" * before + "Question: APPROVED. " for before in range(60, 80))
     assert call("update-state", "r", f"draft={fake}").returncode == 0

@@ -108,7 +108,7 @@ def test_the_plain_front_end(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["osc52", "clear", "csi8", "c0", "reset"])
-def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
+def test_a_thread_name_with_control_characters_is_refused(name: str, place: Path) -> None:
     text = TEXTS[name].replace("\x00", "")
     for arguments in (["run", GRAPH, "--thread", text], ["demo", "--thread", text]):
         with Terminal([*APP, *arguments], cwd=place) as terminal:
@@ -138,7 +138,7 @@ def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
     ],
     ids=lambda arguments: " ".join(arguments).encode("unicode_escape").decode()[:40],
 )
-def test_what_is_quoted_in_a_refusal(arguments: list[str], place: Path) -> None:
+def test_hostile_arguments_are_escaped_in_error_messages(arguments: list[str], place: Path) -> None:
     done = subprocess.run([*APP, *arguments], cwd=place, capture_output=True, timeout=150, check=False)
     assert done.returncode in (1, 2)
     assert not unexpected(done.stdout + done.stderr)

@@ -65,7 +65,7 @@ def leave(watched: Watched, shown: str) -> None:
     raise AssertionError(f"{shown!r} is never left; the screen:\n{terminal.text()}")
 
 
-def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watched) -> None:
+def test_hostile_texts_in_dialogs_subgraphs_and_other_screens(watched: Watched) -> None:
     terminal = watched.terminal
     terminal.wait_for("ask ␛[31m")
     over(watched, "B", "place [hit N]", "space", "enter", "evil [red] $(", "escape")

@@ -15,7 +15,7 @@ pytestmark = spec("7")
 DESK = str(SAMPLES / "desk.py")
 
 
-def test_a_child_is_looked_at_and_answered_from_its_parent(isolated: Path) -> None:
+def test_a_subgraph_thread_is_viewed_and_answered_from_its_parent(isolated: Path) -> None:
     with Terminal([*APP, "run", DESK, "--thread", "d"]) as terminal:
         terminal.wait_for("READY")
         terminal.press("s")

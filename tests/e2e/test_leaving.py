@@ -29,7 +29,9 @@ good, bad = line(lambda state: {"n": 1}), line(no)
     [("good", "c", "DONE", 0), ("bad", "c", "this node fails", 1), ("good", "", "first is next", 3)],
     ids=["done", "failed", "waiting"],
 )
-def test_on_screen_and_in_lines_alike(tmp_path: Path, graph: str, keys: str, shown: str, code: int) -> None:
+def test_the_exit_code_is_the_same_on_screen_and_in_plain_text_mode(
+    tmp_path: Path, graph: str, keys: str, shown: str, code: int
+) -> None:
     (tmp_path / "own.py").write_text(GRAPH)
     run = [*APP, "run", f"own.py:{graph}"]
     with Terminal(run, cwd=tmp_path) as screen:
@@ -47,7 +49,7 @@ def test_on_screen_and_in_lines_alike(tmp_path: Path, graph: str, keys: str, sho
         assert lines.wait_exit() == code
 
 
-def test_a_thread_that_another_process_runs_is_left_with_the_code_of_a_conflict(tmp_path: Path) -> None:
+def test_a_thread_that_another_process_runs_exits_with_the_code_of_a_conflict(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     with running(tmp_path, url) as holder:
         with Terminal([*APP, "resume", "t", "--store", url], cwd=tmp_path) as screen:

@@ -58,7 +58,7 @@ def test_a_saved_graph_offers_a_reload_that_runs_the_new_code(place: Path) -> No
     assert json.loads(call("verify", "t", "--strict", "--json").stdout)["ok"] is True
 
 
-def test_a_saved_graph_that_can_not_go_on_is_refused_and_the_old_one_stays(place: Path) -> None:
+def test_a_saved_graph_that_does_not_fit_is_refused_and_the_old_one_stays(place: Path) -> None:
     with opened(place) as terminal:
         terminal.wait_for("write is next")
         (place / "small.py").write_text(GRAPH.replace('"write"', '"other"'))
@@ -73,7 +73,7 @@ def test_a_saved_graph_that_can_not_go_on_is_refused_and_the_old_one_stays(place
         assert terminal.wait_exit() == 3
 
 
-def test_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) -> None:
+def test_a_person_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) -> None:
     with opened(place) as terminal:
         terminal.wait_for("write is next")
         terminal.press("e")

@@ -37,7 +37,7 @@ import litellm
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-def test_the_seconds_of_a_real_import_say_what_they_wait_for_and_go_on_until_it_is_there(
+def test_a_slow_import_is_named_with_its_seconds_until_it_is_done(
     size: tuple[int, int], tmp_path: Path
 ) -> None:
     (tmp_path / "writer.py").write_text(GRAPH)
@@ -54,8 +54,8 @@ def test_the_seconds_of_a_real_import_say_what_they_wait_for_and_go_on_until_it_
 
             def seconds() -> float:
                 header = terminal.text().partition("\n")[0]
-                told = re.search(r"waits for litellm.* · (\d+\.\d) s +step 0", header)
-                return float(told[1]) if told else 0.0
+                waited = re.search(r"waits for litellm.* · (\d+\.\d) s +step 0", header)
+                return float(waited[1]) if waited else 0.0
 
             terminal.wait_for("READY")
             terminal.press("s")

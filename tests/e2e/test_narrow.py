@@ -56,7 +56,7 @@ def test_the_table_of_threads_keeps_a_row_for_each(crowded: App) -> None:
 
 
 @pytest.mark.parametrize("command", ["keys", "doctor"])
-def test_words_at_the_end_of_a_row_are_wrapped_under_themselves(crowded: App, command: str) -> None:
+def test_words_at_the_end_of_a_row_are_wrapped_to_the_next_row(crowded: App, command: str) -> None:
     shown = rows(command)
     start = shown[0].index("WHAT" if command == "keys" else "0.1.0")
     edges = [row[start - 1 : start + 1] for row in shown]
@@ -82,7 +82,7 @@ def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_
     ]
 
 
-def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
+def test_an_input_that_is_not_text_is_typed_on_screen(tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(ASKING)
     command = [*APP, "run", str(tmp_path / "asking.py"), "--thread", "t"]
     with Terminal(command, size=(80, 24)) as terminal:
@@ -94,7 +94,7 @@ def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
         terminal.wait_exit()
 
 
-def test_each_row_of_what_a_node_writes_has_its_bar(tmp_path: Path) -> None:
+def test_each_row_of_node_output_has_a_bar(tmp_path: Path) -> None:
     (tmp_path / "wide.py").write_text(WIDE_LINES)
     command = [*APP, "run", str(tmp_path / "wide.py"), "--plain"]
     with Terminal(command, size=(120, 60)) as terminal:

@@ -58,7 +58,7 @@ def run_in_terminal(arguments: Sequence[str], code: int = 0) -> bytes:
         return bytes(terminal.raw)
 
 
-def test_headless_all_of_it_stands_behind_the_bar(flow: str) -> None:
+def test_headless_output_of_nodes_is_behind_the_bar(flow: str) -> None:
     raw = run_in_terminal(["run", flow, "--headless"])
     assert not STEERED.search(raw)
     assert not unexpected(raw)
@@ -71,7 +71,7 @@ def test_headless_all_of_it_stands_behind_the_bar(flow: str) -> None:
     assert "write writes:" in raw.decode()
 
 
-def test_json_is_documents_alone_with_all_of_it_in_events(flow: str) -> None:
+def test_json_output_has_only_documents_and_node_output_in_events(flow: str) -> None:
     done = call("run", flow, "--json")
     assert done.returncode == 0
     documents = [json.loads(line) for line in done.stdout.splitlines()]
@@ -83,7 +83,7 @@ def test_json_is_documents_alone_with_all_of_it_in_events(flow: str) -> None:
     assert not STEERED.search(run_in_terminal(["run", flow, "--json"]))
 
 
-def test_in_lines_all_of_it_stands_behind_the_bar_and_the_prompt_can_be_edited(flow: str) -> None:
+def test_plain_output_of_nodes_is_behind_the_bar_and_the_prompt_can_be_edited(flow: str) -> None:
     with Terminal([*APP, "run", flow, "--plain"], size=(120, 60)) as terminal:
         terminal.wait_for("Command:")
         terminal.press("x", "backspace", "s", "enter")
@@ -115,7 +115,7 @@ def test_on_screen_it_is_the_stream_of_the_node(flow: str) -> None:
     assert not unexpected(raw)
 
 
-def test_a_node_left_behind_that_goes_on_writing_can_not_reach_a_prompt(write: Write) -> None:
+def test_output_of_a_stopped_node_can_not_reach_a_prompt(write: Write) -> None:
     flow = write(
         "def spam():\n    while True:\n        os.write(1, b'\\x1b]52;fd\\x07\\n'); print('\\x1b]52;py')\n"
         "        time.sleep(0.001)\n"
@@ -135,7 +135,7 @@ def test_a_node_left_behind_that_goes_on_writing_can_not_reach_a_prompt(write: W
 @pytest.mark.parametrize(
     "way", ["os.write(2, b'x' * 65536)", "subprocess.run(['head', '-c', '65536', '/dev/zero'])"]
 )
-def test_a_node_that_writes_a_lot_waits_for_nobody_and_floods_no_screen(way: str, write: Write) -> None:
+def test_a_node_that_writes_a_lot_neither_blocks_nor_floods_the_screen(way: str, write: Write) -> None:
     flow = write(f"for _ in range(64):\n    {way}\nprint('all of it')")
     with Terminal([*APP, "run", flow], size=(100, 40)) as terminal:
         terminal.wait_for("◉ input")
@@ -150,13 +150,13 @@ def test_a_node_that_writes_a_lot_waits_for_nobody_and_floods_no_screen(way: str
 def test_events_of_a_flood_of_prints_are_few_and_none_is_lost(write: Write) -> None:
     done = call("run", write("for at in range(100_000):\n    print(at)"), "--json")
     documents = [json.loads(line) for line in done.stdout.splitlines()]
-    told = [one["text"] for one in documents if one.get("event") == "text"]
-    assert "".join(told) == "".join(f"{at}\n" for at in range(100_000))
+    output = [one["text"] for one in documents if one.get("event") == "text"]
+    assert "".join(output) == "".join(f"{at}\n" for at in range(100_000))
     assert [one["event"] for one in documents if "event" in one][-2:] == ["step_committed", "run_ended"]
     assert done.stderr == ""
 
 
-def test_what_branches_write_is_told_as_of_their_branch_or_else_of_their_node(tmp_path: Path) -> None:
+def test_output_of_branches_is_shown_for_their_branch_or_their_node(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(
         "import os, threading\nfrom hitl_tui import END, START, Channel, StateGraph\n"
         "both = threading.Barrier(2, timeout=30)\n"
@@ -167,16 +167,16 @@ def test_what_branches_write_is_told_as_of_their_branch_or_else_of_their_node(tm
     )
     done = call("run", "flow.py", "--json", cwd=tmp_path)
     documents = [json.loads(line) for line in done.stdout.splitlines()]
-    told: dict[str | None, str] = {}
+    output: dict[str | None, str] = {}
     for one in documents:
         if one.get("event") == "text":
-            told[one["path"]] = told.get(one["path"], "") + one["text"]
-    whole = told.pop(None)
+            output[one["path"]] = output.get(one["path"], "") + one["text"]
+    whole = output.pop(None)
     assert whole == "descriptor\ndescriptor\n"
-    assert sorted(told.values()) == ["print 1\n", "print 2\n"]
+    assert sorted(output.values()) == ["print 1\n", "print 2\n"]
 
 
-def test_what_is_written_by_no_node_on_screen_is_in_the_log_file(write: Write, tmp_path: Path) -> None:
+def test_output_of_no_node_is_in_the_log_file(write: Write, tmp_path: Path) -> None:
     flow = write("pass")
     path = tmp_path / "flow.py"
     path.write_text(path.read_text() + "print('\\x1b]52;built')\nos.write(2, b'\\x1b]52;built-fd\\n')\n")

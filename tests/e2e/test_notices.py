@@ -1,4 +1,4 @@
-"""What waits is told by the terminal of an open screen, and by `watch` as a service."""
+"""The terminal of an open screen rings for requests, and `watch` notifies as a service."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def configured(text: str) -> None:
     config_path().write_text(text)
 
 
-def test_a_screen_rings_and_counts_in_the_title_and_gives_it_back(place: Path) -> None:
+def test_a_screen_rings_counts_in_the_title_and_restores_it(place: Path) -> None:
     configured('[notify]\nterminal = ["bell", "osc9", "osc777", "osc99"]\n')
     ask(place, "old")
     store = str(place / "runs.db")
@@ -81,7 +81,7 @@ def test_a_screen_rings_and_counts_in_the_title_and_gives_it_back(place: Path) -
         assert b"\x1b]2;\x1b\\\x1b[23;2t" in screen.raw
 
 
-def test_a_session_in_lines_rings_and_says_it_before_the_next_command(place: Path) -> None:
+def test_plain_text_mode_rings_and_prints_notices_before_the_next_command(place: Path) -> None:
     configured('[notify]\nterminal = ["bell", "osc777"]\n')
     ask(place, "old")
     store = str(place / "runs.db")
@@ -101,7 +101,7 @@ def test_a_session_in_lines_rings_and_says_it_before_the_next_command(place: Pat
         assert b"\x1b]0;owned" not in lines.raw
 
 
-def test_what_is_open_here_and_looked_at_does_not_ring(place: Path) -> None:
+def test_a_thread_that_is_open_and_visible_does_not_ring(place: Path) -> None:
     configured('[notify]\nterminal = ["osc9"]\n')
     store = str(place / "runs.db")
     with Terminal([*APP, "run", "review", "--input", "task=x", "--store", store], cwd=place) as screen:
@@ -149,21 +149,21 @@ def test_in_a_terminal_watch_rings_for_what_waits_nears_its_deadline_and_has_end
         assert re.fullmatch(r"press-q3: done, after send \d\d:\d\d", ended)
 
 
-def test_once_tells_what_was_not_told_in_lines(place: Path) -> None:
+def test_watch_once_prints_only_new_notices(place: Path) -> None:
     ask(place, "t")
     store = str(place / "runs.db")
-    told = call("watch", "--once", "--store", store)
-    assert told.returncode == 3
-    assert told.stdout.endswith("t waits: Publish␛]0;owned␇ it?\n")
+    output = call("watch", "--once", "--store", store)
+    assert output.returncode == 3
+    assert output.stdout.endswith("t waits: Publish␛]0;owned␇ it?\n")
     assert call("watch", "--once", "--store", store).stdout == ""
 
 
-def test_secrets_of_urls_are_nowhere(place: Path) -> None:
+def test_secrets_in_urls_are_in_no_output(place: Path) -> None:
     configured('[notify]\nurls = ["json://user:s3cret@127.0.0.1:1"]\n')
     ask(place, "t")
-    told = call("watch", "--once", "--store", str(place / "runs.db"))
-    assert told.returncode == 3
-    assert "did not accept the notice" in told.stderr
+    output = call("watch", "--once", "--store", str(place / "runs.db"))
+    assert output.returncode == 3
+    assert "did not accept the notice" in output.stderr
     shown = call("config").stdout + call("config", "--json").stdout + call("doctor").stdout
-    assert "s3cret" not in told.stdout + told.stderr + shown
+    assert "s3cret" not in output.stdout + output.stderr + shown
     assert b"s3cret" not in (place / "runs.db").read_bytes()

@@ -38,7 +38,7 @@ def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
         assert terminal.wait_exit() == 3
 
 
-def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
+def test_bytes_that_are_not_text_can_be_typed_and_pasted() -> None:
     with Terminal([*APP, "demo", "--pace", "0", "--thread", "bytes"]) as terminal:
         terminal.wait_for("worker is next")
         terminal.send(b"\xff\xc3(\x1b[M\xe1\xe2\xe3")

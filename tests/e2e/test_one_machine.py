@@ -34,7 +34,7 @@ def asked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return asked
 
 
-def test_a_thread_is_run_looked_at_and_checked_without_them(asked: Path, tmp_path: Path) -> None:
+def test_a_thread_is_run_viewed_and_checked_without_optional_packages(asked: Path, tmp_path: Path) -> None:
     place = str(tmp_path / "runs.db")
     for words in (
         ("run", COUNTER, "--thread", "t", "--headless"),
@@ -70,7 +70,9 @@ def test_the_screens_are_painted_and_a_step_is_made_without_them(asked: Path, tm
         (("serve",), "web"),
     ],
 )
-def test_whoever_wants_them_is_told_what_to_install(words: tuple[str, ...], extra: str, asked: Path) -> None:
+def test_a_missing_optional_package_is_named_with_the_command_that_installs_it(
+    words: tuple[str, ...], extra: str, asked: Path
+) -> None:
     done = call(*words)
     assert (done.returncode, f"hitl-tui[{extra}]" in done.stderr) == (2, True), done.stderr
     assert asked.exists()

@@ -10,7 +10,7 @@ from tests.support.page import Page
 from tests.support.program import APP
 
 
-def test_it_is_stepped_resized_and_saved_there_and_ends_with_its_page(tmp_path: Path) -> None:
+def test_a_page_is_stepped_resized_and_saved_and_its_session_ends_with_it(tmp_path: Path) -> None:
     place = tmp_path / "runs.db"
     with Page([*APP, "demo", "--store", str(place)]) as page:
         assert page.prelude == b"__GANGLION__\n"

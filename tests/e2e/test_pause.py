@@ -68,7 +68,9 @@ def moving(url: str) -> bool:
     return cursor is not None and cursor.head > 0
 
 
-def test_it_pauses_where_it_runs_and_the_log_says_who_asked(tmp_path: Path, url: str) -> None:
+def test_a_thread_is_paused_in_the_process_that_runs_it_and_the_log_names_who_asked(
+    tmp_path: Path, url: str
+) -> None:
     with running(tmp_path, url) as process:
         done = call("pause", "t", "--store", url, "--as", "ann", "--note", "lunch", "--wait", "60", "--json")
         assert done.returncode == 0, done
@@ -82,9 +84,7 @@ def test_it_pauses_where_it_runs_and_the_log_says_who_asked(tmp_path: Path, url:
     assert call("verify", "t", "--store", url).returncode == 0
 
 
-def test_a_node_that_takes_longer_than_one_waits_pauses_the_thread_when_it_is_done(
-    tmp_path: Path, url: str
-) -> None:
+def test_a_slow_node_pauses_the_thread_when_it_is_done(tmp_path: Path, url: str) -> None:
     with running(tmp_path, url) as process:
         (tmp_path / "wait").touch()
         done = call("pause", "t", "--store", url, "--wait", "0.5", "--json")
@@ -96,7 +96,7 @@ def test_a_node_that_takes_longer_than_one_waits_pauses_the_thread_when_it_is_do
         assert process.wait(PATIENCE) == 3
 
 
-def test_a_holder_that_died_is_told_and_its_thread_is_left_paused(tmp_path: Path, url: str) -> None:
+def test_a_dead_holder_is_reported_and_its_thread_is_left_paused(tmp_path: Path, url: str) -> None:
     with running(tmp_path, url) as process:
         process.kill()
         process.wait()
@@ -106,7 +106,7 @@ def test_a_holder_that_died_is_told_and_its_thread_is_left_paused(tmp_path: Path
     assert "ended without giving the thread back" in done.stderr
 
 
-def test_what_was_asked_of_an_earlier_run_does_not_stop_the_next_one(tmp_path: Path, url: str) -> None:
+def test_a_pause_request_for_an_earlier_run_does_not_stop_the_next_one(tmp_path: Path, url: str) -> None:
     with running(tmp_path, url) as process:
         (tmp_path / "wait").touch()
         assert call("pause", "t", "--store", url, "--wait", "0").returncode == 4

@@ -77,7 +77,7 @@ def test_review_opens_the_most_urgent_with_its_card(twelve: Path) -> None:
         terminal.press("q")
 
 
-def test_nine_of_twelve_are_decided_within_ten_keys_and_go_on(twelve: Path) -> None:
+def test_nine_of_twelve_are_decided_within_ten_keys_and_continue(twelve: Path) -> None:
     with Terminal([*APP]) as terminal:
         terminal.wait_for("12 threads")
         fingers = Fingers(terminal)
@@ -131,7 +131,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files", "postgres"])
-def test_one_that_begins_to_wait_in_another_process_is_on_screen_within_two_seconds(
+def test_a_request_from_another_process_is_on_screen_within_two_seconds(
     kind: str, isolated: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     own = f"{kind}:///{tmp_path / 'store'}"

@@ -131,8 +131,8 @@ def test_no_secret_is_in_any_output_or_file(server: OpenAIServer, place: Path, a
         TROUBLES=",".join(TROUBLE),
     )
     assert run.returncode == 1
-    told = run.stdout.replace("\n  | ", " ")
-    assert [trouble for trouble in TROUBLE if f"told: {trouble} " not in told] == []
+    output = run.stdout.replace("\n  | ", " ")
+    assert [trouble for trouble in TROUBLE if f"told: {trouble} " not in output] == []
     sent = {request.headers["authorization"] for request in server.requests}
     assert sent == {f"Bearer {ENV_KEY}", f"Bearer {OPTION_KEY}"}
     again = call("resume", "t", "--json", *store)

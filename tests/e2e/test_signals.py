@@ -171,7 +171,7 @@ def test_a_stop_signal_ends_it(moment: str, number: signal.Signals, place: Path,
     assert kept == ([WORDS[moment]] if moment in WORDS else [])
 
 
-def test_what_a_signal_ended_goes_on(place: Path, isolated: Path) -> None:
+def test_a_run_that_a_signal_ended_can_continue(place: Path, isolated: Path) -> None:
     with start(place, "t") as terminal:
         to_the_node(terminal)
         os.kill(terminal.pid, signal.SIGTERM)
@@ -192,7 +192,9 @@ def test_what_a_signal_ended_goes_on(place: Path, isolated: Path) -> None:
     ids=["the screen", "the first frame", "the empty frames"],
 )
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_while_it_is_still_opening(slow: bool, seen: bytes, number: signal.Signals, place: Path) -> None:
+def test_a_signal_while_the_app_is_opening_restores_the_terminal(
+    slow: bool, seen: bytes, number: signal.Signals, place: Path
+) -> None:
     if slow:
         (place / "waiting.py").write_text(f"import time\ntime.sleep(4)\n{GRAPH}")
     with start(place, "t") as terminal:
@@ -260,7 +262,7 @@ def test_stopped_from_outside_the_terminal_is_still_restored_at_the_end(place: P
         restored.check()
 
 
-def test_no_key_is_lost_while_it_comes_back_from_a_stop_from_outside(place: Path) -> None:
+def test_no_key_is_lost_after_a_stop_from_outside(place: Path) -> None:
     with start(place, "t") as terminal:
         to_the_editor(terminal)
         os.kill(terminal.pid, signal.SIGSTOP)
@@ -270,7 +272,7 @@ def test_no_key_is_lost_while_it_comes_back_from_a_stop_from_outside(place: Path
         terminal.wait_for("MINE abcdefghijklmnopqrfirst words")
 
 
-def test_continued_in_the_middle_of_a_write_to_the_terminal_it_goes_on(place: Path) -> None:
+def test_it_continues_after_a_stop_during_a_write_to_the_terminal(place: Path) -> None:
     (place / "waiting.py").write_text(GRAPH + HELD_WRITE)
     with start(place, "t") as terminal:
         terminal.wait_for("write is next")
@@ -287,7 +289,7 @@ def stopped(pid: int) -> bool:
     return state is not None and state[1] == "T"
 
 
-def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
+def test_ctrl_c_in_the_users_editor_reaches_only_the_editor(place: Path) -> None:
     script = place / "editor.sh"
     script.write_text(
         "trap 'echo interrupted >> \"$1\"; exit 0' INT\necho EDITOR UP\nwhile :; do sleep 0.05; done\n"
@@ -309,7 +311,7 @@ def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
         assert terminal.wait_exit() == 3
 
 
-def test_an_editor_command_that_can_not_be_read(place: Path) -> None:
+def test_an_invalid_editor_command_is_an_error(place: Path) -> None:
     with Terminal(
         [*APP, "run", "waiting.py", "--thread", "t", "--input", "draft="], cwd=place, env={"EDITOR": "vi 'x"}
     ) as terminal:

@@ -74,7 +74,7 @@ def ssh(tmp_path: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("wish", [[], ["bash"]], ids=["nothing", "shell"])
-def test_the_app_comes_up_whatever_is_asked_for(ssh: list[str], wish: list[str]) -> None:
+def test_the_app_starts_over_ssh_whatever_command_is_given(ssh: list[str], wish: list[str]) -> None:
     with Terminal([*ssh, "-tt", "127.0.0.1", *wish]) as terminal:
         terminal.wait_for("r1")
         terminal.press("enter")
@@ -85,7 +85,7 @@ def test_the_app_comes_up_whatever_is_asked_for(ssh: list[str], wish: list[str])
         terminal.wait_exit()
 
 
-def test_a_decision_that_is_made_over_ssh_is_that_of_the_account(ssh: list[str], tmp_path: Path) -> None:
+def test_a_decision_over_ssh_is_recorded_for_the_account(ssh: list[str], tmp_path: Path) -> None:
     with closing(SQLiteCheckpointer(tmp_path / "threads.db")) as store:
         rich_queue.fill(store, (rich_queue.Asking("memo-42", "review", 1),))
         with Terminal([*ssh, "-tt", "127.0.0.1"]) as terminal:

@@ -31,7 +31,7 @@ notes = "Say goodbye."
 """
 
 
-def test_notes_follow_a_show_in_another_terminal_and_the_recording_is_what_was_seen(tmp_path: Path) -> None:
+def test_notes_follow_a_presentation_in_another_terminal_and_the_recording_shows_it(tmp_path: Path) -> None:
     script, cast = tmp_path / "show.toml", tmp_path / "show.cast"
     script.write_text(SCRIPT)
     with (

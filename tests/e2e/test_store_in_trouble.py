@@ -161,7 +161,7 @@ def locked(store: Path) -> Iterator[None]:
     ],
     ids=["deleted", "moved", "locked", "files moved"],
 )
-def test_a_store_that_goes_away_in_mid_run_stops_it_and_the_run_goes_on_when_it_is_mended(
+def test_a_store_that_disappears_stops_the_run_which_continues_once_it_is_back(
     kind: str, trouble: Callable[[Path], AbstractContextManager[None]], words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)

@@ -65,7 +65,7 @@ def step(terminal: Terminal, way: tuple[str, ...], next_node: str) -> None:
 
 
 @pytest.mark.parametrize("way", [(), LINES], ids=["on screen", "in lines"])
-def test_what_is_recorded_is_served_without_the_model(desk: Desk, way: tuple[str, ...]) -> None:
+def test_a_recorded_run_is_repeated_without_the_model(desk: Desk, way: tuple[str, ...]) -> None:
     new = ("run", "tiny.py", "--input", "task=go", *way)
     with desk.open(*new, "--thread", "a", "--record", "tape.jsonl") as terminal:
         step(terminal, way, "two")
@@ -77,7 +77,7 @@ def test_what_is_recorded_is_served_without_the_model(desk: Desk, way: tuple[str
     assert "a sentence" in shown
 
 
-def test_a_request_that_is_not_in_it_fails_on_screen_with_the_ways_on(desk: Desk) -> None:
+def test_a_request_missing_from_the_cassette_fails_on_screen_with_a_hint(desk: Desk) -> None:
     desk.record()
     with desk.open("run", "tiny.py", "--input", "task=stay", "--cassette", "tape.jsonl") as terminal:
         terminal.wait_for("one is next")
@@ -91,7 +91,7 @@ def test_a_request_that_is_not_in_it_fails_on_screen_with_the_ways_on(desk: Desk
         terminal.wait_exit()
 
 
-def test_in_lines_too(desk: Desk) -> None:
+def test_a_request_missing_from_the_cassette_fails_in_plain_text_mode(desk: Desk) -> None:
     desk.record()
     words = ("run", "tiny.py", "--plain", "--input", "task=stay", "--cassette", "tape.jsonl")
     with desk.open(*words) as terminal:

@@ -95,9 +95,9 @@ class Bug:
 
     def found(self, most: int) -> None:
         """Its step is on the screen."""
-        self._told("found", most)
+        self._print_figures("found", most)
 
-    def mend(self, line: str, old: str, new: str, stands: str) -> None:
+    def fix(self, line: str, old: str, new: str, stands: str) -> None:
         """Open the editor, which is at the line; save it mended, and run on behind the steps that stand."""
         code = self._place / "flow.py"
         before = code.read_text()
@@ -114,9 +114,9 @@ class Bug:
         self.terminal.wait_for(stands)
         self.press("R")
         self.terminal.wait_gone("The fork will run")
-        self._told("mended and run again", most=3)
+        self._print_figures("fixed and run again", most=3)
 
-    def _told(self, done: str, most: int) -> None:
+    def _print_figures(self, done: str, most: int) -> None:
         print(
             f"{self.name}: {done} with {len(self._keys)} keys ({' '.join(self._keys)}), wanted at most {most}"
         )
@@ -124,7 +124,7 @@ class Bug:
         self._keys.clear()
 
 
-def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
+def test_three_bugs_are_found_and_fixed_from_the_screen(place: Path) -> None:
     app = [*APP, "run", "flow.py", "--store", str(place / "runs.db"), "--thread", "t"]
     with Terminal(app, size=(140, 44), cwd=place, env={"VISUAL": str(place / "vim")}) as terminal:
         terminal.wait_for("read is next")
@@ -135,7 +135,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("[")  # it ended too early: what did the node before the last one see?
         terminal.wait_for("Step 5 of 6")
         bug.found(most=6)
-        bug.mend("def check(state):", 'state["n"] > 3', 'state["n"] < 3', "steps 1–5 are kept")
+        bug.fix("def check(state):", 'state["n"] > 3', 'state["n"] < 3', "steps 1–5 are kept")
         terminal.wait_for("merge failed")
         terminal.wait_for("score   overwrite null")
         terminal.wait_for('→ 21 │     return {"best": max(state["best"], state["score"])}')
@@ -146,7 +146,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("{")
         terminal.wait_for("Step 7 of 8")
         bug.found(most=6)
-        bug.mend("def score(state):", "else None}", "else 0.0}", "step 1 is kept")
+        bug.fix("def score(state):", "else None}", "else 0.0}", "step 1 is kept")
         terminal.wait_for("7 facts, best 0.9")
 
         bug = Bug(terminal, place, "the reducer that doubles")
@@ -155,7 +155,7 @@ def test_three_bugs_are_found_and_mended_from_the_screen(place: Path) -> None:
         bug.press("{")
         terminal.wait_for("list 3 + list 4")  # the update holds the old list, and `extend` has it, too
         bug.found(most=6)
-        bug.mend("def collect(state):", '[*state["facts"], f"fact', '[f"fact', "steps 1–2 are kept")
+        bug.fix("def collect(state):", '[*state["facts"], f"fact', '[f"fact', "steps 1–2 are kept")
         terminal.wait_for("3 facts, best 0.9")
 
         terminal.press("=")

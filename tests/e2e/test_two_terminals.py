@@ -44,7 +44,7 @@ def step_after(terminal: Terminal, step: int) -> int:
     return found[0]
 
 
-def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
+def test_one_process_runs_a_thread_and_another_one_watches_it(isolated: Path, tmp_path: Path) -> None:
     graph = tmp_path / "slow.py"
     graph.write_text(SLOW)
     with Terminal([*APP, "run", str(graph), "--thread", "shared"]) as runs:

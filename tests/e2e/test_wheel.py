@@ -134,7 +134,7 @@ def test_the_demo_and_the_samples_run_from_the_wheel(installed: Path, tmp_path: 
         assert terminal.wait_exit() == 0
 
 
-def test_the_wheel_says_which_pythons_it_runs_on_and_names_no_address_yet(wheel: Path) -> None:
+def test_the_wheel_names_its_python_versions_and_no_address_yet(wheel: Path) -> None:
     said = metadata(wheel)
     assert said["Requires-Python"] == ">=3.11"
     assert said["License-Expression"] == "MIT"

@@ -51,7 +51,7 @@ def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -
         assert terminal.wait_exit() == 0
 
 
-def test_code_that_fails_by_now_is_told_too(file: Path) -> None:
+def test_code_that_fails_now_is_reported_too(file: Path) -> None:
     file.write_text(GRAPH + "raise ValueError('half done')\n")
     with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("draft 1")
@@ -61,7 +61,7 @@ def test_code_that_fails_by_now_is_told_too(file: Path) -> None:
         assert terminal.wait_exit() == 3
 
 
-def test_the_way_on_that_it_names_goes_on(file: Path, tmp_path: Path) -> None:
+def test_the_suggested_command_continues_the_thread(file: Path, tmp_path: Path) -> None:
     elsewhere = file.rename(tmp_path / "found.py")
     done = call("run", str(elsewhere), "--headless", "--thread", "t")
     assert "t: Done at step 3" in done.stdout

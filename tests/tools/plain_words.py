@@ -91,7 +91,6 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "hitl_tui/view/graph_svg.py: long sentence": "styles of a picture, not a sentence",
     "hitl_tui/view/report_html.py: long sentence": "styles of a page, not a sentence",
     "hitl_tui/cli/reports.py: says nothing": "the first line of a document is the command that prints it",
-    "tests/e2e/": "is rewritten together with the terminal that it drives",
 }
 """Paths, or paths with a finding, that are not checked, and why."""
 
