@@ -223,9 +223,7 @@ async def _answer(
 
 @click.command()
 @click.argument("threads", nargs=-1, metavar="[THREAD]...", shell_complete=complete_thread)
-@click.option(
-    "--filter", "wanted", metavar="TEXT", help='What waits and passes, as "graph:advisor due:today".'
-)
+@click.option("--filter", "wanted", metavar="TEXT", help='Requests that match, as "graph:advisor due:today".')
 @click.option("--answer", metavar="ID", help='The answer; "approve" is whatever approves.')
 @click.option(
     "--policy",

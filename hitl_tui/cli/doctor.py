@@ -108,7 +108,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
 def _leases(store: Checkpointer) -> Iterator[Finding]:
     """Return leases without an owner, or unreadable ones; `verify` reports those of one thread."""
     for name, fault in store.doubtful_leases():
-        forged = f"{fault.actual} has it for longer than anybody can, which holds nothing"
+        forged = f"{fault.actual} claims to run it for longer than is possible; this has no effect"
         what = forged if fault.expected else fault.actual
         yield Finding("lease", f"thread {name}: {what} (`hitl-tui verify`)", ok=False)
 

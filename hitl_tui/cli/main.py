@@ -143,7 +143,7 @@ EXAMPLES = {
     ],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
     "graphs": ["hitl-tui graphs", "hitl-tui graphs advisor --json"],
-    "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "only a try"'],
+    "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "an experiment"'],
     "prune": [
         "hitl-tui prune --older-than 30d --dry-run",
         "hitl-tui prune --older-than 30d --keep-last 100 --keep-decided --yes",
@@ -221,7 +221,7 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "graphs": Entry("hitl_tui.cli.graph", "List the graphs from which you can start a thread."),
         "graph": Entry("hitl_tui.cli.graph", "Print a graph as text, Mermaid, Graphviz, SVG or JSON."),
     },
-    "Check and carry": {
+    "Check and export": {
         "verify": Entry("hitl_tui.cli.transfer", "Check that a thread's log agrees with itself."),
         "anchor": Entry("hitl_tui.cli.transfer", "Print a thread's newest hashes, to check the store later."),
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on recorded results."),

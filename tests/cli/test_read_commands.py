@@ -285,7 +285,10 @@ def test_doctor_reports_a_forged_lease(app: App, tmp_path: Path) -> None:
     rows = app.expect(1, "doctor", "--store", url, "--json").document["doctor"]
     (wrong,) = (row for row in rows if not row["ok"])
     assert wrong["about"] == "lease"
-    assert "thread t: hal on host afar, process 4711 has it for longer than anybody can" in wrong["value"]
+    assert (
+        "thread t: hal on host afar, process 4711 claims to run it for longer than is possible"
+        in wrong["value"]
+    )
 
 
 def test_doctor_says_whether_keys_are_set_but_never_their_values(

@@ -1,1 +1,1 @@
-"""Check and carry"""
+"""Check and export"""

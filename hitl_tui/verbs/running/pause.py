@@ -55,7 +55,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1
     if not 0 <= seconds <= _LONGEST:
-        raise UsageError(f"wait={text} is no number of seconds", f"give 0 to {_LONGEST:.0f}")
+        raise UsageError(f"wait={text} is not a number of seconds", f"give 0 to {_LONGEST:.0f}")
     return seconds
 
 
