@@ -92,7 +92,6 @@ EXAMPLES = {
     "new": ["hitl-tui new advisor my.toml && hitl-tui run my.toml"],
     "resume": ["hitl-tui resume", "hitl-tui resume r1 --headless"],
     "step": ["hitl-tui step r1"],
-    "rollback": ["hitl-tui rollback trip --dry-run", 'hitl-tui rollback trip --yes --note "not needed"'],
     "review": ["hitl-tui review", 'hitl-tui review --filter "risk:high"'],
     "approve": ['hitl-tui approve r1 --note "reads well" --run'],
     "revise": ['hitl-tui revise r1 --note "shorter" --run'],
@@ -193,7 +192,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "new": Entry("hitl_tui.cli.about", "Write a commented graph file to start from."),
         "resume": Entry("hitl_tui.cli.run", "Continue a thread where it stopped."),
         "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
-        "rollback": Entry("hitl_tui.cli.running", "Undo the side effects of a thread's nodes."),
     },
     "Decide and change": {
         "review": Entry("hitl_tui.cli.review", "Open the most urgent request that waits for you."),

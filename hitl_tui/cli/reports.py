@@ -14,9 +14,7 @@ from hitl_tui.engine.audit.anchor import Anchor
 from hitl_tui.engine.audit.costs import CostLine, ModelUseTotal, NodeCost, StepCost
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.audit.lineage import Arrival
-from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
-from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.jobs import OrphanGraph, WorkerInfo, WorkerJob
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.signing import SignedDecision
@@ -432,16 +430,6 @@ class ItemsDocument(Document, frozen=True):
     """`items`."""
 
     items: Annotated[tuple[StoredItem, ...], about("The threads, in the store's order.")]
-
-
-class RollbackDocument(Document, frozen=True):
-    """`rollback`."""
-
-    thread: Annotated[str, about("The thread.")]
-    progress: Inline[Progress]
-    dry_run: Annotated[bool, about("Whether it was a dry run.")]
-    entries: Annotated[tuple[RollbackEntry, ...], about("The entries in the order they run.")]
-    exit_code: Annotated[int, about("The exit code of the command.")]
 
 
 class ThemesDocument(Document, frozen=True):

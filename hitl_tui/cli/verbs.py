@@ -223,8 +223,8 @@ class _Player:
             case Work(_, run):
                 return await run()
             case Show():
+                self._print([*await self._standing(), step.text], step.document, step.code)
                 say(*step.more, err=True)
-                self._print([step.text], step.document, step.code)
             case ShowValue(value=value, document=document):
                 self._print(value_lines(value, "text"), document)
         return None
@@ -264,6 +264,14 @@ class _Player:
         if isinstance(command, Run):
             command = replace(command, unattended=True)
         self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
+
+    async def _standing(self) -> list[str]:
+        """Return where the thread stands after a run."""
+        from hitl_tui.cli.headless import standing_lines
+
+        if self._done or self._shown is None:
+            return []
+        return standing_lines(await self._shown.snapshot())
 
     async def _copy(self, text: str, document: Document) -> None:
         from hitl_tui.view import clipboard

@@ -22,7 +22,6 @@ from hitl_tui.plain.running import (
     decide_and_go_on,
     look,
     open_thread,
-    roll_back,
     run_on,
     step,
     where,
@@ -87,7 +86,6 @@ _OTHERS: Final = (
         "d", "answer", decide_and_go_on, (("", "answer the request"), ("2", "answer the second of several"))
     ),
     PlainCommand("e", "update-state", edit, (("CHANNEL", "edit a channel"),)),
-    PlainCommand("u", "rollback", _without_words(roll_back), (("", "undo the side effects of the nodes"),)),
     PlainCommand(
         "b",
         "breakpoints",

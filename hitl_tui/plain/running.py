@@ -11,7 +11,6 @@ from hitl_tui.engine.commands import (
     CancelAttempt,
     Pause,
     PrepareGraph,
-    Rollback,
     Run,
     Start,
     Step,
@@ -22,16 +21,13 @@ from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.context import Context
-from hitl_tui.plain.deciding import card_of, decide, give_back, ready_to, waiting_request
+from hitl_tui.plain.deciding import card_of, decide, ready_to, waiting_request
 from hitl_tui.view.format import json_or_text, typed_input
 from hitl_tui.view.lines import content, name, short_id
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import question
-from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.status import standing_line
 from hitl_tui.view.transcript import channel_lines, failed_at, running_at, unfinished_lines
-
-_ENTRIES = 200
 
 
 def begin(context: Context) -> None:
@@ -247,29 +243,6 @@ def print_events(context: Context) -> bool:
         context.console.say(*context.node_text.lines(stamped.event))
         ended = ended or isinstance(stamped.event, RunEnded)
     return ended
-
-
-def roll_back(context: Context) -> None:
-    """Print what would be undone, in order, and do it after a yes."""
-    snapshot = ready_to(context, Rollback)
-    entries = context.run(context.driver.rollback_entries())
-    left = remaining(entries)
-    if not left:
-        context.console.say(f"Nothing is left to undo: {summary(entries)}.")
-        return
-    context.console.say(
-        "These would run, in this order:", *content([entry_line(entry) for entry in left], _ENTRIES)
-    )
-    if not confirm(context.console, "Run them?"):
-        context.console.say("Nothing was undone.")
-        return
-    note = context.console.ask("Why (logged); empty for none:") or None
-    try:
-        context.run(context.driver.execute(Rollback(context.actor, note)))
-    except HitlError as error:
-        give_back(context, error, snapshot.progress.head, ("reason was", note))
-        return
-    follow(context)
 
 
 def open_thread(context: Context, typed: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import Hub
-from hitl_tui.errors import HitlError
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.commands import Pause
+from hitl_tui.errors import ExitCode, HitlError
 from hitl_tui.ui.bindings import keymap_of
 from hitl_tui.ui.new_files import write_file
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
@@ -36,6 +37,9 @@ from hitl_tui.verbs.conversation import (
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.value_lines import ValuePart
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.progress import ProgressDialog
 
 _MORE: Final = Option("more fields", "+", "more fields")
 _ENTER: Final = "Enter moves through the fields, then takes the first answer; tab moves to the answers."
@@ -167,10 +171,22 @@ class _ListPlayer(_StorePlayer):
         return await super()._reply(step)
 
 
+class _LeftRunning(Exception):
+    """The dialog of a run was closed before the run has ended."""
+
+
 class _Player(_ListPlayer):
     def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
         super().__init__(screen, at)
         self._host, self._session = screen, session
+        self._progress: ProgressDialog | None = None
+
+    async def play(self, talk: Talk) -> None:
+        """Answer each step, until the conversation ends or a run is left to itself."""
+        try:
+            await super().play(talk)
+        except _LeftRunning:
+            await talk.aclose()
 
     async def _reply(self, step: TalkStep) -> Any:
         host = self._host
@@ -180,6 +196,11 @@ class _Player(_ListPlayer):
                 result = await super()._reply(step)
                 self._session.family_stale = True
                 return result
+            case Follow(progress=progress) if progress is not None:
+                await self._watch(step, step.driver or self._at.driver)
+            case Show(text, code=code) if self._progress in host.app.screen_stack:
+                assert self._progress is not None
+                self._progress.finish(text, failed=code is ExitCode.FAILED)
             case Follow(command, driver):
                 await host.follow(command, driver or self._at.driver)
             case Open(thread_id):
@@ -190,6 +211,22 @@ class _Player(_ListPlayer):
             case _:
                 return await super()._reply(step)
         return None
+
+    async def _watch(self, step: Follow, driver: Driver) -> None:
+        """Start a run, and show how far it is until it has ended.
+
+        Raises:
+            _LeftRunning: the person closed the dialog before that.
+        """
+        from hitl_tui.ui.screens.progress import ProgressDialog
+
+        seen = (await driver.snapshot()).last_event
+        await self._reply(Do(step.command, driver))
+        pause = partial(self._reply, Do(Pause(self._at.actor), driver))
+        self._progress = ProgressDialog(step, driver, seen, pause)
+        self._host.app.push_screen(self._progress)
+        if not await self._progress.ended:
+            raise _LeftRunning
 
 
 def _refused(error: HitlError | None) -> list[str]:

@@ -9,7 +9,6 @@ from hitl_tui.engine.commands import (
     Answer,
     Fork,
     PrepareGraph,
-    Rollback,
     Run,
     UpdateState,
 )
@@ -22,7 +21,6 @@ from hitl_tui.view.actions import (
     card_open,
     has_steps,
     not_newest,
-    running_now,
     thread_open,
     when_open,
 )
@@ -107,11 +105,6 @@ def _frames(now: Situation) -> str:
 
 
 @when_open
-def _can_roll_back(now: Situation) -> str:
-    return now.refusal(Rollback) or (running_now(now) if now.has_steps else "there is nothing to undo yet")
-
-
-@when_open
 def _can_check(now: Situation) -> str:
     # Reducing and routing again needs the graph.
     return now.refusal(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
@@ -157,8 +150,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            _can_edit, 4),
     Action("change.agent", "T", "Try", "Give an agent another model or instructions, here or in a fork",
            "Change", can_fork),
-    Action("change.rollback", "U", "Roll back", "Undo the side effects of the nodes, last one first",
-           "Change", _can_roll_back),
     Action("look.check", "V", "Verify", "Check the log, reduce it again or replay it; go to any finding",
            "Look", _can_check),
     Action("look.text", "1", "Text", "Show the value as text", "Look", thread_open),

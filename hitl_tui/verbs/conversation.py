@@ -12,7 +12,7 @@ See docs/architecture.md, "Know how a verb is played".
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -22,6 +22,7 @@ from hitl_tui.engine.commands import Command
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
+from hitl_tui.view.spans import Line
 from hitl_tui.view.value_lines import ValuePart
 
 
@@ -159,10 +160,18 @@ class Follow(msgspec.Struct, frozen=True):
 
     Args:
         driver: as in `Do`.
+        progress: returns how far the run is. The screen shows that in a dialog, again after each event,
+            then in its place what the next `Show` says; if the dialog is closed before, the conversation
+            ends there. Other hosts print the events.
+        title: of that dialog.
+        text: what is being done, said there.
     """
 
     command: Command[None]
     driver: Driver | None = None
+    progress: Callable[[], Coroutine[Any, Any, Sequence[Line]]] | None = None
+    title: str = ""
+    text: str = ""
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -175,7 +184,7 @@ class Show(msgspec.Struct, frozen=True):
     """What came of it; the reply is None.
 
     Args:
-        text: a sentence.
+        text: a sentence; after a run a subcommand first says where the thread stands.
         title: one or two words before it, on screen.
         document: the same for a program, printed by `--json`.
         visible: the screen shows it by itself, and says nothing.

@@ -53,11 +53,12 @@ def test_an_unknown_thread_is_wrong_usage(app: App, file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_thread_with_nothing_to_undo_ends_cancelled(app: App, file: Path) -> None:
+def test_a_thread_with_nothing_to_undo_is_left_as_it_is(app: App, file: Path) -> None:
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     assert app.expect(0, "rollback", "t", "--dry-run").out == "Nothing is left to undo.\n"
     assert app.expect(0, "rollback", "t").out == "Nothing is left to undo.\n"
-    assert "Cancelled at step 3" in app.expect(0, "rollback", "t", "--yes").out
+    assert app.expect(0, "rollback", "t", "--yes").out == "Nothing is left to undo.\n"
+    assert "Done at step 3" in app.expect(0, "show", "t").out
 
 
 TRIP = """

@@ -91,7 +91,7 @@ RUNS = (
     ("agents", "t"),
 )
 """Commands that run a thread, or build its graph to do something with it."""
-LOOKS_FIRST = (("resume", "t", "--plain"), ("agents", "t"))
+LOOKS_FIRST = (("resume", "t", "--plain"), ("rollback", "t", "--yes"), ("agents", "t"))
 """Commands of these that look at a thread, and build its graph only to change something."""
 NOTHING_BUILT = (("pause", "t"), ("cancel", "t"))
 

@@ -396,10 +396,11 @@ def test_a_rollback_is_previewed_confirmed_and_followed(app: App, talk: Talker) 
     sample = str(SAMPLES / "booking.py")
     app.expect(3, "run", sample, "--headless", "--thread", "trip", "--input", "city=Porto")
     no = talk("u\nno\nq\n", "resume", "trip", "--plain")
-    assert "These would run, in this order:" in no.out
-    assert "Nothing was undone." in no.out
+    assert "Roll back: these run in this order." in no.out
+    assert "Nothing was done." in no.out
     done = talk("u\nyes\ntoo dear\nu\nq\n", "resume", "trip", "--plain")
     assert "Cancelled at step 6" in done.out
+    assert "Rolled back: 3 undone." in done.out
     assert "Nothing is left to undo: 3 undone." in done.out
 
 

@@ -44,7 +44,7 @@ async def test_a_rollback_previews_its_handlers_in_order_and_shows_their_outcome
     world.broken = {"hotel"}
     async with opened(store, booked, world) as it:
         await it.pilot.press("U")
-        await it.shows("1 · car", 'cancel_car({"ref": "car-3"})', "2 · hotel", "3 · flight", "roll back")
+        await it.shows("1. car", 'cancel_car({"ref": "car-3"})', "2. hotel", "3. flight", "roll back")
         assert world.calls == []
         await it.pilot.press("r")
         await it.shows("Not complete: 2 undone, 1 failed.", "✔ car", "✗ hotel", "hotel is down", "✔ flight")
@@ -54,7 +54,7 @@ async def test_a_rollback_previews_its_handlers_in_order_and_shows_their_outcome
         await it.shows("it is being rolled back")
         world.broken.clear()
         await it.pilot.press("U")
-        await it.shows("1 ✗ hotel")
+        await it.shows("1. hotel of step 2", "failed,")
         await it.pilot.press("r")
         await it.shows("Rolled back: 3 undone.")
 
@@ -71,7 +71,7 @@ async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone
     async with opened(store, made, world) as it:
         await it.pilot.press("U")
         await it.shows(
-            "1 · car  step 3", "2 · taxi  step 3  in t/team#1", "3 · spa  step 1  in t/team#1/desk#1"
+            "1. car of step 3", "2. taxi of step 3 in t/team#1", "3. spa of step 1 in t/team#1/desk#1"
         )
         await it.pilot.press("r")
         await it.shows("Rolled back: 5 undone.", "✔ spa  step 1  in t/team#1/desk#1")
@@ -82,7 +82,7 @@ async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone
 async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
         await it.pilot.press("U")
-        await it.shows("1 · car")
+        await it.shows("1. car")
         await it.pilot.press("enter")
         await it.shows("Timeline")
         assert world.calls == []

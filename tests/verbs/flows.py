@@ -75,6 +75,22 @@ graph = graph.compile(limits=Limits(max_iterations=None))
 """A graph that runs until somebody pauses it."""
 
 
+UNDOABLE = """
+from hitl_tui import END, START, Channel, NodeResult, StateGraph
+graph = StateGraph({"n": Channel(0)}, name="undoable")
+graph.add_node("a", lambda state: NodeResult({"n": 1}, compensation=("zero", 1)))
+graph.add_compensation("zero", lambda state, config, args: {"n": 0})
+graph = graph.add_edge(START, "a").add_edge("a", END).compile()
+"""
+"""A graph whose node can be undone."""
+
+
+def undone(app: App) -> None:
+    """Run the thread `r` of `flow.py`, then undo what its node did."""
+    stopped(app)
+    app.expect(0, "rollback", "r", "--yes", "--as", "bob")
+
+
 def stopped_before_a(app: App) -> None:
     """Start the thread `r` of `flow.py`, and stop before its node `a`."""
     app("run", "flow.py", "--headless", "--thread", "r", "--as", "ann", "--break", "a")

@@ -54,9 +54,8 @@ BESPOKE = {
 NOT_YET = {
     *("ui/screens/agents.py", "plain/agents.py", "cli/agents.py"),
     *("ui/screens/allowing.py", "plain/claims.py", "cli/allow.py"),
-    "ui/screens/rollback.py",
 }
-"""Settings of agents, allowing calls, and rolling back, which each host still has for itself."""
+"""Settings of agents, and allowing calls, which each host still has for itself."""
 
 
 def test_commands_are_sent_by_the_hosts_of_verbs_and_by_a_few_others() -> None:

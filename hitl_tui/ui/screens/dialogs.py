@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 _TEXT: Final = 60
 _AROUND: Final = 6
+_FIELD: Final = 3
+_REST: Final = 6
+_LEAST: Final = 4
+"""Rows of a field, of all else around the text, and of the text at least."""
 _LOOK_EVERY: Final = 0.25
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 
@@ -84,7 +88,6 @@ class Dialog(Modal[DialogResult | None]):
 
     def on_mount(self) -> None:
         """Focus the first required field, else the answers."""
-        self.query_one("#dialog-text", LineView).can_focus = False
         self._show_text()
         wanted = [field.id for field in self._fields if not field.optional]
         (self.query_one(f"#{wanted[0]}") if wanted else self.query_one(Choices)).focus()
@@ -99,11 +102,16 @@ class Dialog(Modal[DialogResult | None]):
         rows: list[Line] = [
             (Span(row),) for text in (*self._text, *self._more) for row in wrap_line(sanitise(text), width)
         ]
+        # A long text scrolls in its place: the answers must stay in sight.
+        room = self.size.height - _REST - _FIELD * len(self._fields) - len(self._options)
+        high = min(len(rows) + 1, max(_LEAST, room))
         for view in self.query("#dialog-text").results(
             LineView
         ):  # there is none while the dialog opens or closes
             view.show([*rows, ()])
-            view.styles.height = len(rows) + 1
+            view.styles.height = high
+            view.can_focus = high <= len(rows)
+            view.styles.overflow_y = "auto" if view.can_focus else "hidden"
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let enter take the first answer in the last field."""

@@ -71,12 +71,6 @@ def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     screen.app.push_screen(shown, lambda _: screen.show_all())
 
 
-def _roll_back(screen: RunScreen, session: ViewSession) -> None:
-    from hitl_tui.ui.screens.rollback import ask_rollback
-
-    screen.command(partial(ask_rollback, screen, session.driver, screen.actor))
-
-
 def _agents(screen: RunScreen, session: ViewSession) -> None:
     """Show the agents and their memories; one of them may be chosen to be changed."""
     from hitl_tui.ui.screens.agents import AgentsScreen
@@ -302,7 +296,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "change.decide": lambda screen: screen.review.decide(),
     "change.edit": lambda screen: screen.editing.edit_selected(),
     "change.agent": _shown(_try_agent),
-    "change.rollback": _shown(_roll_back),
     "look.check": _shown(_check),
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
