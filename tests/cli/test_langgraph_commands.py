@@ -79,9 +79,10 @@ ELSEWHERE = {"completion", "config", "demo", "doctor", "graph", "keys", "new", "
 ELSEWHERE |= {"review", "serve", "store", "themes", "worker"}
 """Commands that work on no thread of a store that is named, or go on until they are ended."""
 DIFFERENT: Mapping[str, Mapping[str, int]] = {
-    "file": dict.fromkeys(
-        ("agents", "answer", "fork", "resume", "step", "test", "update-state"), USAGE
-    ),  # they want the graph
+    "file": {
+        **dict.fromkeys(("agents", "answer", "fork", "resume", "step", "test", "update-state"), USAGE),
+        "rollback": DONE,
+    },  # they want the graph; a rollback only if something is left to undo
     "server": {"items": DONE, "size": USAGE, "test": USAGE},
 }
 """The exit codes that are others in a file of checkpoints alone, and on a server."""

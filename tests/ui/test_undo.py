@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
@@ -76,6 +77,46 @@ async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone
         await it.pilot.press("r")
         await it.shows("Rolled back: 5 undone.", "✔ spa  step 1  in t/team#1/desk#1")
         assert [place for place, _ in world.calls] == ["car", "taxi", "spa", "hotel", "flight"]
+
+
+@pytest.mark.slow
+async def test_a_rollback_is_paused_in_its_dialog_or_left_running(store: Checkpointer, world: World) -> None:
+    go = threading.Event()
+
+    def held(store: Checkpointer, world: World) -> Any:
+        undo = world.handler
+
+        def handler(place: str) -> Any:
+            def waits(state: Any, config: Any, args: Any) -> Any:
+                go.wait(30)
+                return undo(place)(state, config, args)
+
+            return waits
+
+        world.handler = handler  # type: ignore[method-assign]
+        return booked(store, world)
+
+    async with opened(store, held, world) as it:
+        await it.pilot.press("U")
+        await it.shows("1. car")
+        await it.pilot.press("r")
+        await it.shows("Rolling back", "runs now", "leave it running")
+        await it.pilot.press("p")
+        await it.until(lambda: it.run.situation.running, "it runs")
+        await it.shows("PAUS")
+        go.set()
+        await it.shows("Paused: 1 undone, 2 to undo.")
+        await it.pilot.press("escape")
+        go.clear()
+        await it.pilot.press("U")
+        await it.shows("1. hotel")
+        await it.pilot.press("r")
+        await it.shows("Rolling back", "runs now")
+        await it.pilot.press("escape")
+        await it.until(lambda: not it.app.query("#progress-words"), "the dialog is closed")
+        go.set()
+        await it.shows("CANCELLED")
+        assert len(world.calls) == 3
 
 
 @pytest.mark.slow
