@@ -266,7 +266,7 @@ class _Player:
         self._broken = await print_run(driver, command, self._opened.settings, as_json=self._opened.as_json)
 
     async def _standing(self) -> list[str]:
-        """Return where the thread stands after a run."""
+        """Return the state of the thread after a run."""
         from hitl_tui.cli.headless import standing_lines
 
         if self._done or self._shown is None:

@@ -184,7 +184,7 @@ class Show(msgspec.Struct, frozen=True):
     """What came of it; the reply is None.
 
     Args:
-        text: a sentence; after a run a subcommand first says where the thread stands.
+        text: a sentence; after a run a subcommand prints the state of the thread before it.
         title: one or two words before it, on screen.
         document: the same for a program, printed by `--json`.
         visible: the screen shows it by itself, and says nothing.

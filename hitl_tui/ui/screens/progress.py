@@ -106,7 +106,7 @@ class ProgressDialog(Modal[None]):
             self.ended.set_result(watched)
 
     def on_unmount(self) -> None:
-        """A run that goes on is no longer watched."""
+        """Stop watching; the run continues."""
         self._end(watched=False)
 
     def action_close(self) -> None:

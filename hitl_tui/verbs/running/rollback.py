@@ -28,7 +28,7 @@ from hitl_tui.view.spans import Line
 
 
 class RollbackDocument(Document, frozen=True):
-    """`rollback`."""
+    """`rollback`: what can be undone, and what was."""
 
     thread: Annotated[str, about("The thread.")]
     progress: Inline[Progress]
