@@ -23,7 +23,6 @@ from hitl_tui.engine.log.threads import ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
-from hitl_tui.engine.thread.allowances import Allowance
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.diff_lines import Compared
@@ -276,15 +275,6 @@ class GraphDocument(Document, frozen=True):
     """`graph`."""
 
     graph: Inline[GraphInfo]
-
-
-class AllowancesDocument(Document, frozen=True):
-    """`allow`: the calls of tools that need no approval."""
-
-    thread: Annotated[str, about("The thread.")]
-    allowances: Annotated[
-        tuple[Allowance, ...], about("The allowances, including those of threads that contain it.")
-    ]
 
 
 class GraphRow(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from hitl_tui.verbs.conversation import (
     AskField,
     AskReply,
     At,
+    Begin,
     Consequences,
     Copy,
     Do,
@@ -104,8 +105,11 @@ def _argument(field: AskField) -> Callable[[Any], Any]:
 
 
 def _option(field: AskField) -> Callable[[Any], Any]:
+    name = f"--{field.name.replace('_', '-')}"
+    if field.switch:
+        return click.option(name, field.name, is_flag=True, help=field.about)
     return click.option(
-        f"--{field.name.replace('_', '-')}",
+        name,
         field.name,
         metavar=field.metavar,
         required=field.required,
@@ -150,7 +154,7 @@ def _given(verb: Verb, words: Mapping[str, Any]) -> TypedOptions:
         UsageError: a pair has no "=", or no field has its name.
     """
     fields = {
-        field.name: shlex.join(words[field.name]) if field.many else words[field.name]
+        field.name: _text(field, words[field.name])
         for field in (*verb.arguments, *verb.options)
         if words.get(field.name)
     }
@@ -163,6 +167,12 @@ def _given(verb: Verb, words: Mapping[str, Any]) -> TypedOptions:
         fields[name] = text
     chosen = next((choice.name for choice in verb.choices if words.get(choice.name)), "")
     return TypedOptions(fields, chosen, bool(words.get("yes")), bool(words.get("dry_run")))
+
+
+def _text(field: AskField, given: Any) -> str:
+    if field.switch:
+        return "yes"
+    return shlex.join(given) if field.many else given
 
 
 class _Player:
@@ -206,6 +216,8 @@ class _Player:
         match step:
             case Ask():
                 return await self._answer(step)
+            case Begin(talk):
+                await self.play(talk)
             case Do(command, driver):
                 result = await (driver or self._at.driver).execute(command)
                 if isinstance(result, int):

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.breakpoints import change_breakpoints
-from hitl_tui.plain.claims import allow
 from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
@@ -194,15 +193,6 @@ _OTHERS: Final = (
         (
             ("", "list passages to comment on; back: undo the last comment"),
             ("3 TEXT", 'comment on one; "a passage" TEXT works too'),
-        ),
-    ),
-    PlainCommand(
-        "+",
-        "allow",
-        allow,
-        (
-            ("", "list what is allowed without asking"),
-            ("call", "allow the waiting call; TOOL NAME=PATTERN: calls like it"),
         ),
     ),
     PlainCommand("t", "threads", list_threads, (("WORD", "list threads"),)),

@@ -24,6 +24,7 @@ from hitl_tui.verbs.conversation import (
     AskField,
     AskReply,
     At,
+    Begin,
     Copy,
     Do,
     Follow,
@@ -128,6 +129,10 @@ class _Player:
         match step:
             case Ask():
                 return self._ask(step)
+            case Begin(talk):
+                inner = _Player(context, Typed({}), asks=True)
+                inner.play(talk)
+                self.done, self.has_shown = inner.done, inner.has_shown
             case Do(command, driver):
                 result = context.run((driver or context.driver).execute(command))
                 self.done = True
@@ -185,7 +190,7 @@ class _Player:
         sole = self.asks and len(ask.choices) == 1 and all(field.rare for field in ask.fields)
         if (choice.final or ask.confirm or sole) and not confirm(self.context.console, question):
             return None
-        texts = self._texts(ask)
+        texts = self._texts(ask, choice)
         return None if ask.missing(texts) else AskReply(choice.name, texts)
 
     def _choose(self, ask: Ask) -> AskChoice | None:
@@ -210,14 +215,14 @@ class _Player:
         word = self.context.console.ask("Which? Empty for none:")
         return next((choice for choice in ask.choices if word in (choice.key, choice.name) and word), None)
 
-    def _texts(self, ask: Ask) -> dict[str, str]:
+    def _texts(self, ask: Ask, choice: AskChoice) -> dict[str, str]:
         """Return the input after the verb if it was accepted, and ask for the other fields."""
         texts = (
             {} if ask.refused else {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
         )
         for field in ask.fields:
             wanted = field.required or ((self.asks or ask.refused) and not field.rare)
-            if wanted and not texts.get(field.name):
+            if field.only_for in ("", choice.name) and wanted and not texts.get(field.name):
                 texts[field.name] = self.texts[field.name] = self._text(field)
         return texts
 
@@ -231,7 +236,7 @@ class _Player:
 def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
     """Parse the input after a verb: values in their order, NAME=VALUE, and names of choices.
 
-    Words after the last value are the note.
+    Words after the last value are the note, or belong to the option that takes several.
 
     Raises:
         UsageError: a word that does not fit.
@@ -245,6 +250,8 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
     fields = {field.name: field for field in (*verb.arguments, *verb.options)}
     flags = {choice.name: choice for choice in verb.choices if choice.flag}
     free = list(verb.arguments)
+    some = next((field for field in (*verb.arguments, *verb.options) if field.many), None)
+    others = some.name if some in verb.options and some is not None else ""
     typed, chosen = dict[str, str](), ""
     for part in parts:
         label, equals, value = part.removeprefix("--").partition("=")
@@ -253,10 +260,14 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
             typed[label] = value
         elif label in flags:
             chosen = label
+        elif label in fields and fields[label].switch:
+            typed[label] = "yes"
         elif part.startswith("@") and part[1:].isdigit() and verb.at_step:
             typed["step"] = part[1:]
+        elif others and (equals or not free):
+            typed[others] = _added(typed.get(others, ""), part)
         elif free and free[0].many:
-            typed[free[0].name] = shlex.join([*shlex.split(typed.get(free[0].name, "")), part])
+            typed[free[0].name] = _added(typed.get(free[0].name, ""), part)
         elif free:
             typed[free.pop(0).name] = part
         elif verb.arguments and "note" in fields and not equals:
@@ -266,6 +277,10 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
             hint = did_you_mean(part, known) or f"it takes {', '.join(known) or 'nothing'}"
             raise UsageError(f"{verb_name} does not take {part!r}", hint)
     return Typed(typed, chosen)
+
+
+def _added(words: str, word: str) -> str:
+    return shlex.join([*shlex.split(words), word])
 
 
 def _rest(verb: Verb, words: str) -> Typed | None:

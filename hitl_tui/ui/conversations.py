@@ -20,6 +20,7 @@ from hitl_tui.verbs.conversation import (
     AskField,
     AskReply,
     At,
+    Begin,
     Consequences,
     Copy,
     Do,
@@ -53,12 +54,13 @@ async def play(
     selected: str = "",
     part: ValuePart | None = None,
     request: str = "",
+    call: int | None = None,
     answering: tuple[str, str] = ("", ""),
 ) -> None:
     """Play the conversation of a verb about the shown thread, in a worker of the screen.
 
     Args:
-        selected, part, request, answering: as for `At`.
+        selected, part, request, call, answering: as for `At`.
     """
     thread_id, step = (verb.at_step and session.shown) or (session.thread_id, None)
     at = At(
@@ -70,6 +72,7 @@ async def play(
         selected=selected,
         part=part,
         request=request,
+        call=call,
         answering=answering,
         claim_minutes=screen.attention.claim_minutes,
         running=session.view.running_node or "",
@@ -106,6 +109,8 @@ class _StorePlayer:
         match step:
             case Ask():
                 return await self._ask(step)
+            case Begin(talk):
+                await self.play(talk)
             case Copy(text):
                 if text:
                     screen.app.copy_to_clipboard(text)

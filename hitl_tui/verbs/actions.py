@@ -221,8 +221,6 @@ _OTHERS: Final[tuple[Action, ...]] = (
            card_open, footer=2, offered=True),
     Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", card_open),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", card_open),
-    Action("card.allow", "+", "Allow", "Allow this tool call, or all like it, in this thread", "Card",
-           card_open),
     Action("card.next", ">", "Next question", "Go to the next of several questions", "Card", card_open),
     Action("card.previous", "<", "Previous question", "Go to the previous of several questions", "Card",
            card_open),

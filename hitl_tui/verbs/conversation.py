@@ -38,9 +38,12 @@ class AskField(msgspec.Struct, frozen=True):
         required: a subcommand refuses to run without it, a dialog asks again, and plain text mode takes an
             empty one for leaving.
         pair: the subcommand takes it as NAME=VALUE.
-        many: the subcommand takes several; the reply has them as words of a shell (`shlex.split`).
+        many: the subcommand takes several; the reply has them as words of a shell (`shlex.split`). For an
+            option, plain text mode takes what it can't assign to another field.
         rest: in plain text mode it is all that was typed after the verb, without quotation marks.
         rare: a dialog shows it on request, and plain text mode does not ask for it.
+        switch: yes or no: a subcommand and plain text mode take its name alone for "yes".
+        only_for: the choice that needs it; plain text mode asks for it only then. "" if all do.
     """
 
     name: str
@@ -53,6 +56,8 @@ class AskField(msgspec.Struct, frozen=True):
     many: bool = False
     rest: bool = False
     rare: bool = False
+    switch: bool = False
+    only_for: str = ""
 
 
 class AskChoice(msgspec.Struct, frozen=True):
@@ -128,6 +133,17 @@ class AskReply(msgspec.Struct, frozen=True):
         """Return a field's text without blanks around it; None if it is empty."""
         return self.fields.get(name, "").strip() or None
 
+    def yes(self, name: str) -> bool:
+        """Return whether a switch is on.
+
+        Raises:
+            UsageError: something else than yes or no was typed.
+        """
+        typed = (self.text(name) or "no").lower()
+        if typed not in ("yes", "y", "no", "n"):
+            raise UsageError(f"{name.replace('_', ' ')}: {typed!r} is neither yes nor no", "type yes or no")
+        return typed in ("yes", "y")
+
     def words(self, name: str) -> list[str]:
         """Return the words of a field that takes many, split as a shell does.
 
@@ -151,6 +167,12 @@ class Do(msgspec.Struct, frozen=True):
 
     command: Command[Any]
     driver: Driver | None = None
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Another conversation, about the same thread, to have before this one goes on; the reply is None."""
+
+    talk: Talk
 
 
 class Follow(msgspec.Struct, frozen=True):
@@ -253,7 +275,7 @@ class Save(msgspec.Struct, frozen=True):
     document: Document
 
 
-TalkStep: TypeAlias = Ask | Copy | Do | Follow | Open | Save | Show | ShowValue | Work
+TalkStep: TypeAlias = Ask | Begin | Copy | Do | Follow | Open | Save | Show | ShowValue | Work
 Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
@@ -267,6 +289,7 @@ class At(msgspec.Struct, frozen=True):
         step: a step of the thread, if one was named or is shown; None for the newest.
         selected: the channel that is selected.
         request: the id of the request whose card is open, or that is selected in a list; "" for none.
+        call: which of the tool calls of that request the open card shows, from 0; None if none is open.
         part: the part of that channel's value that the cursor is on; None for none.
         answering: the choice and the reason on the open card, as they are so far.
         running: the node that runs in this process now; "" if none does.
@@ -282,6 +305,7 @@ class At(msgspec.Struct, frozen=True):
     step: int | None = None
     selected: str = ""
     request: str = ""
+    call: int | None = None
     part: ValuePart | None = None
     answering: tuple[str, str] = ("", "")
     running: str = ""

@@ -50,15 +50,16 @@ def test_someone_elses_claim_is_taken_over_after_a_yes(talk: Talker, twelve: Pat
 @pytest.mark.slow
 def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
     output = talk(
-        "+\n+ send_mail to=team@*\nthey know us\n+ call\n+ send_mail to\nrevoke a9\nrevoke a2\nyes\n\n+\nq\n",
+        "+ list\n+ send_mail to=team@* 'note=they know us'\n+ call\n\n+ send_mail to\nrevoke a9\n"
+        "revoke a2\nyes\n\n+ list\nq\n",
         "resume", "mail-bot-1", "--plain",
     ).out  # fmt: skip
-    assert "Nothing is allowed in this thread without asking." in output
+    assert "nothing is allowed in this thread without asking." in output
     assert "send_mail with to=team@*, by tester: “they know us”." in output
     assert "no single call waits, but: send_mail, delete_file" in output
     assert "'to' is not NAME=PATTERN" in output
     assert "has no allowance 'a9'" in output
-    assert output.rstrip().partition("has no allowance 'a9'")[2].count("Nothing is allowed") == 1
+    assert output.rstrip().partition("has no allowance 'a9'")[2].count("nothing is allowed") == 1
 
 
 @pytest.mark.slow

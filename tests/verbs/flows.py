@@ -45,6 +45,19 @@ ASKED = "292acb457157"
 """The id of the question, in the thread `r`."""
 
 
+ASKING_FOR_CALLS = """
+from hitl_tui import END, START, Channel, StateGraph
+calls = [{"name": "send", "args": {"to": "ann@box", "copies": 2}}, {"name": "drop", "args": {"n": 1}}]
+asked = {"action_requests": calls, "review_configs": []}
+graph = StateGraph({"answer": Channel(None)}, name="calling")
+graph.add_node("ask", lambda state, config: {"answer": config.interrupt(asked)})
+graph = graph.add_edge(START, "ask").add_edge("ask", END).compile()
+"""
+"""A graph that asks for the approval of two calls of tools."""
+ONE_CALL = ASKING_FOR_CALLS.replace(', {"name": "drop", "args": {"n": 1}}', "")
+"""A graph that asks for that of the first one."""
+
+
 ASKING_A_MODEL = """
 from hitl_tui import END, START, Agent, Channel, ScriptedModel, StateGraph
 graph = StateGraph({"text": Channel("")}, name="asking").add_node("write", lambda state: {"text": "done"})

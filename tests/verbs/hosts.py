@@ -193,7 +193,8 @@ class Hosts:
         for option in shown.options:
             name = option.name.replace("_", "-")
             for text in given.get(option, ()):
-                words += [f"{option.name}={text}"] if option.pair else [f"--{name}", text]
+                pair = [f"{option.name}={text}"] if option.pair else [f"--{name}", text]
+                words += [f"--{name}"] if option.switch else pair
         words += [f"--{flag}" for flag in _flag(case)]
         words += ["--yes"] if shown.confirms else []
         done = self._app(*words, "--as", "ann")

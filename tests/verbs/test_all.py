@@ -53,9 +53,8 @@ BESPOKE = {
 """The review card, batches and the value editor, which are no conversations."""
 NOT_YET = {
     *("ui/screens/agents.py", "plain/agents.py", "cli/agents.py"),
-    *("ui/screens/allowing.py", "plain/claims.py", "cli/allow.py"),
 }
-"""Settings of agents, and allowing calls, which each host still has for itself."""
+"""Settings of agents, which each host still has for itself."""
 
 
 def test_commands_are_sent_by_the_hosts_of_verbs_and_by_a_few_others() -> None:

@@ -337,7 +337,7 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "card.comment": lambda screen: screen.review.comment(),
     "card.uncomment": lambda screen: screen.review.uncomment(),
     "card.edit": lambda screen: screen.review.edit_asked(),
-    "card.allow": lambda screen: screen.review.allow(),
+    "card.allow": lambda screen: screen.review.play("allow"),
     "card.next": lambda screen: screen.review.other_request(1),
     "card.previous": lambda screen: screen.review.other_request(-1),
     "card.back": lambda screen: screen.review.step_back(),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 
 from hitl_tui.engine.commands import LookAt, Unclaim
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.errors import UsageError
 from hitl_tui.ui.gate import rows_on_screen
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -140,26 +139,11 @@ class Reviewing:
         from hitl_tui.ui.conversations import play
         from hitl_tui.verbs import verbs
 
-        session, request = self.screen.session, self.asked_about
+        session, request, card = self.screen.session, self.asked_about, self.card
         if session is not None and request is not None:
             verb = verbs()[name].load()
-            self.screen.command(partial(play, self.screen, session, verb, request=request.id))
-
-    def allow(self) -> None:
-        """Ask which calls like the requested one to allow from now on."""
-        from hitl_tui.ui.screens.allowing import ask_allow
-        from hitl_tui.view.allowances import as_it_stands, call_asked_about
-
-        session, request, card = self.screen.session, self.asked_about, self.card
-        if session is None or request is None:
-            return
-        action = card.review.draft.action if card is not None and self.card_open else None
-        try:
-            call = as_it_stands(action) if action is not None else call_asked_about([request])
-        except UsageError as error:
-            self.screen.show_message(error.message, severity="warning")
-        else:
-            ask_allow(self.screen, session, call, self.screen.actor)
+            call = card.review.draft.part if card is not None and self.card_open else None
+            self.screen.command(partial(play, self.screen, session, verb, request=request.id, call=call))
 
     def on_attending(self, session: ViewSession) -> None:
         """Show who has opened, left, claimed or handed over the request."""

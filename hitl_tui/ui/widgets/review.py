@@ -54,9 +54,6 @@ class CardHost(Protocol):
     def play(self, name: str) -> None:
         """Play the conversation of a verb about the request."""
 
-    def allow(self) -> None:
-        """Allow the requested call, and others like it."""
-
     def comment(self) -> None:
         """Comment on a passage of the subject."""
 
@@ -551,7 +548,7 @@ class ReviewPane(Vertical):
 
     def action_allow(self) -> None:
         """Allow the requested call, and others like it."""
-        self._host.allow()
+        self._host.play("allow")
 
     def action_other(self, action_id: str) -> None:
         """Show another of the waiting requests."""
