@@ -222,7 +222,7 @@ class _Player:
         )
         for field in ask.fields:
             wanted = field.required or ((self.asks or ask.refused) and not field.rare)
-            if field.only_for in ("", choice.name) and wanted and not texts.get(field.name):
+            if choice.name in (field.only_for or (choice.name,)) and wanted and not texts.get(field.name):
                 texts[field.name] = self.texts[field.name] = self._text(field)
         return texts
 

@@ -43,7 +43,7 @@ class AskField(msgspec.Struct, frozen=True):
         rest: in plain text mode it is all that was typed after the verb, without quotation marks.
         rare: a dialog shows it on request, and plain text mode does not ask for it.
         switch: yes or no: a subcommand and plain text mode take its name alone for "yes".
-        only_for: the choice that needs it; plain text mode asks for it only then. "" if all do.
+        only_for: the choices that need it; plain text mode asks for it only then. () if all do.
     """
 
     name: str
@@ -57,7 +57,7 @@ class AskField(msgspec.Struct, frozen=True):
     rest: bool = False
     rare: bool = False
     switch: bool = False
-    only_for: str = ""
+    only_for: tuple[str, ...] = ()
 
 
 class AskChoice(msgspec.Struct, frozen=True):

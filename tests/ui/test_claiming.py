@@ -169,7 +169,7 @@ async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
         await it.press("plus")
         await it.shows("Allow in this thread", "send_mail with copies=2, to=ann@example.org")
         await it.press("tab", *"to=*@example.org", "enter", *"ours", "tab", "l")
-        await it.shows("it is approved when the thread continues")
+        await it.until(lambda: len(allowed(store)) == 1, "allowed")
         (allowance,) = allowed(store)
         assert (allowance.tool, allowance.args, allowance.exact) == (
             "send_mail", {"to": "*@example.org"}, False,

@@ -49,8 +49,9 @@ _ARGS: Final = AskField(
     about="A pattern for an argument, as path=docs/*; JSON for other values than text. Repeatable.",
     metavar="NAME=PATTERN",
     many=True,
-    only_for="like",
+    only_for=("like",),
 )
+_NOTE: Final = replace(NOTE, only_for=("call", "like"))
 _HIGH_RISK: Final = AskField(
     "high_risk", "also for high-risk calls (yes)", about="Also for high-risk calls.", switch=True, rare=True
 )
@@ -117,7 +118,7 @@ async def _talk(at: At) -> Talk:
 
 
 def _fields(typed: Mapping[str, str]) -> tuple[AskField, ...]:
-    fields = (_ARGS, NOTE, _TOOL, _HIGH_RISK, _TAINTED)
+    fields = (_ARGS, _NOTE, _TOOL, _HIGH_RISK, _TAINTED)
     return tuple(
         replace(field, value=typed.get(field.name, ""), rare=field.rare and not typed.get(field.name))
         for field in fields
@@ -197,6 +198,6 @@ VERB = Verb(
     after="card.hand",
     letter="+",
     arguments=(_TOOL,),
-    options=(_ARGS, _HIGH_RISK, _TAINTED, NOTE),
+    options=(_ARGS, _HIGH_RISK, _TAINTED, _NOTE),
     choices=_CHOICES,
 )
