@@ -170,7 +170,7 @@ class Do(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Another conversation, about the same thread, to have before this one goes on; the reply is None."""
+    """Another conversation, about the same thread, to have before this one continues; the reply is None."""
 
     talk: Talk
 
