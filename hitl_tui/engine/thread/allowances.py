@@ -37,7 +37,7 @@ class Allowance(msgspec.Struct, frozen=True):
         exact: the arguments are exactly these, and texts are not patterns.
     """
 
-    id: Annotated[str, about("The id, as `--revoke` takes it.")]
+    id: Annotated[str, about("The id, as `revoke` takes it.")]
     tool: Annotated[str, about("The tool.")]
     args: Annotated[Mapping[str, Any], about("Patterns for its arguments.")]
     exact: Annotated[bool, about("Whether the arguments must be exactly these.")]
