@@ -42,7 +42,7 @@ ON_THE_CARD = {
     "c": "escape",
     "k": "k",
     "at": "escape",
-    "plus": "",
+    "plus": "escape",
     "y": "escape",
     "f": "escape",
     "x": "escape",
