@@ -14,7 +14,7 @@ _MOST: Final = 1000
 
 
 def file_name(text: str, otherwise: str) -> str:
-    """A text as the name of a file: no folder, no hidden file, no sign that a shell would heed."""
+    """Return a text as a file name without a folder, a leading dot or characters that a shell interprets."""
     return _UNSAFE.sub("-", text)[:80].strip("-.") or otherwise
 
 

@@ -66,12 +66,12 @@ def progress(label: str, *, as_json: bool) -> Iterator[Callable[[int, int], None
     if as_json or not err.isatty():
         yield None
         return
-    begun, bar = time.monotonic(), None
+    started, bar = time.monotonic(), None
     with ExitStack() as stack:
 
         def far(done: int, of: int) -> None:
             nonlocal bar
-            if bar is None and time.monotonic() - begun >= _BAR_AFTER:
+            if bar is None and time.monotonic() - started >= _BAR_AFTER:
                 bar = stack.enter_context(click.progressbar(length=of, label=label, file=err))
             if bar is not None:
                 bar.length = of

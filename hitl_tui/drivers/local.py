@@ -874,7 +874,7 @@ class LocalDriver:
             expire(session)
 
     async def _launch(self, make: Callable[..., RunLoop], **options: Any) -> None:
-        """Start a run; returns once it has begun, or found nothing to do."""
+        """Start a run; returns once it has started, or found nothing to do."""
         if self._task and not self._task.done():
             self._refuse_running()
             await asyncio.wait([self._task])

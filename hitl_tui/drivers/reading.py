@@ -161,13 +161,13 @@ def _mirrored_inside(thread: OpenedThread, store: Store, node: str) -> Unfinishe
     if point is None or not point.origin or not any(child.graph for child in thread.declared.nodes):
         return None
     # Their checkpoints are named in order; a copy that is no step has a later name than the step.
-    begun = [
+    children = [
         row
         for row in all_threads(store, within=thread.thread_id)
         if row.info.source.get(ORIGIN, "") >= point.origin
     ]
-    begun.sort(key=lambda row: row.status == "completed")
-    return Unfinished(node, thread.cursor.head + 1, child=begun[0].info.thread_id) if begun else None
+    children.sort(key=lambda row: row.status == "completed")
+    return Unfinished(node, thread.cursor.head + 1, child=children[0].info.thread_id) if children else None
 
 
 def history(thread: OpenedThread, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:

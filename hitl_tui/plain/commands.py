@@ -13,7 +13,7 @@ from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
 from hitl_tui.plain.editing import edit, show_value
-from hitl_tui.plain.history import check, find, list_steps, walk, watches
+from hitl_tui.plain.history import check, find, list_steps, walk, watches, why_tainted
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.lists import list_items, list_threads, list_workers, new_thread
 from hitl_tui.plain.queue import decide_several, queue
@@ -26,7 +26,6 @@ from hitl_tui.plain.running import (
     where,
 )
 from hitl_tui.plain.store import delete, prune, sizes
-from hitl_tui.plain.taint import why_tainted
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.conversation import Verb
 

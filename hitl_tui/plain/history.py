@@ -1,4 +1,4 @@
-"""Log of a thread in plain text mode: its steps, searches, conditions, watches, a check."""
+"""Log of a thread in plain text mode: its steps, searches, conditions, watches, taint, a check."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from hitl_tui.config import watches_file
 from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.drivers.protocol import Check, Checked, Snapshot
+from hitl_tui.engine.log.taint import Taint
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
+from hitl_tui.view.answers import find_channel
 from hitl_tui.view.findings import MEANING, changed_words, checked_words, finding_line
 from hitl_tui.view.followed import dated_lines, followed, followed_in
 from hitl_tui.view.format import capital, count, inline
@@ -23,6 +25,7 @@ from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line
 from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.strips import strip
+from hitl_tui.view.taint import lineage_lines, taint_line
 from hitl_tui.view.transcript import note_lines, step_lines, stream_lines
 from hitl_tui.view.watches import MOST, keep_watches, read_watches, watch
 
@@ -223,3 +226,19 @@ def check(context: Context, typed: str) -> None:
         context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
     if len(checked.mismatches) > _MISMATCHES:
         context.console.say(f"And {len(checked.mismatches) - _MISMATCHES} more.")
+
+
+def why_tainted(context: Context, typed: str) -> None:
+    """Print which channels hold untrusted data, each with its path; or one of them."""
+    snapshot = context.snapshot()
+    channel = find_channel(list(snapshot.values), typed) if typed else ""
+    tainted = [taint for taint in _tainted(snapshot) if channel in ("", taint.channel)]
+    if not tainted:
+        context.console.say(f"{name(channel)} is not tainted." if channel else "No channel is tainted.")
+    for taint in tainted:
+        arrivals = context.run(context.driver.lineage(taint.channel, snapshot.progress.head))
+        context.console.say(*spans([taint_line(taint)]), *spans(lineage_lines(arrivals)))
+
+
+def _tainted(snapshot: Snapshot) -> tuple[Taint, ...]:
+    return snapshot.checkpoints[-1].tainted if snapshot.checkpoints else ()

@@ -86,18 +86,18 @@ def _delete(context: Context, what: Sequence[str] | Retention, *, force: bool) -
         say("Nothing was deleted.")
         return
     note = context.console.ask("Why (logged); empty for none:") or None
-    begun: list[asyncio.Task[int]] = []
+    deletions: list[asyncio.Task[int]] = []
     stopped = False
 
     def on_batch(gone: Sequence[str]) -> bool:
         return not stopped
 
     async def ended() -> int:
-        if not (begun or stopped):
-            begun.append(
+        if not (deletions or stopped):
+            deletions.append(
                 asyncio.create_task(hub.delete(plan, actor=context.actor, note=note, on_batch=on_batch))
             )
-        return await asyncio.shield(begun[0]) if begun else 0
+        return await asyncio.shield(deletions[0]) if deletions else 0
 
     while True:
         try:

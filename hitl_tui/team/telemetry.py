@@ -283,8 +283,8 @@ class Spans:
         from opentelemetry.trace import Status, StatusCode
 
         when = time.time_ns() if at is None else at * 1000
-        begun = list(self._open)
-        inside = begun[begun.index(key) :] if key in ("run", "node", "attempt") else [key]
+        names = list(self._open)
+        inside = names[names.index(key) :] if key in ("run", "node", "attempt") else [key]
         for name in reversed(inside):
             span = self._open.pop(name)
             if step is not None:

@@ -13,7 +13,7 @@ _PALETTE: Final = "textual.command"
 
 
 class _LeftOut:
-    """Stands for each class of the palette in the module of Textual's app."""
+    """A placeholder for each class of the palette in the module of Textual's app."""
 
 
 def _named(name: str) -> type[_LeftOut]:

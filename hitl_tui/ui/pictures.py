@@ -126,14 +126,14 @@ class Frames:
 
     def changes(self, rows: Sequence[Strip]) -> str:
         """Return the output that updates a terminal to these rows, "" if it shows them."""
-        begun = "" if self._shown else "\x1b[?25l\x1b[2J"
+        clear = "" if self._shown else "\x1b[?25l\x1b[2J"
         parts = [
             f"\x1b[{y};1H{_ansi(row)}"
             for y, row in enumerate(rows, 1)
             if y > len(self._shown) or row != self._shown[y - 1]
         ]
         self._shown = list(rows)
-        return begun + "".join(parts)
+        return clear + "".join(parts)
 
 
 def _ansi(row: Strip) -> str:

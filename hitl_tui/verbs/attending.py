@@ -1,4 +1,4 @@
-"""What the verbs about a request share: which one it is, and what is shown of who attends to it then."""
+"""Shared by the verbs about a request: which request is meant, and who has claimed it or has it open."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class AskField(msgspec.Struct, frozen=True):
         label: what to type, for a dialog and a question.
         value: what the dialog proposes. Other hosts name it, and send "" where nothing is typed.
         about: its sentence in the subcommand's `--help`.
-        metavar: what stands for its value in `--help`, as "NAME".
+        metavar: the placeholder for its value in `--help`, as "NAME".
         required: a subcommand refuses to run without it, a dialog asks again, and plain text mode takes an
             empty one for leaving.
         pair: the subcommand takes it as NAME=VALUE.
@@ -334,7 +334,7 @@ class Verb(msgspec.Struct, frozen=True):
         after: the id of the action that its row follows.
         letter: its alias in plain text mode.
         arguments: what the subcommand takes without a name, after the thread.
-        pairs: stands for the fields that the subcommand takes as NAME=VALUE, as "LIMIT=NUMBER".
+        pairs: the placeholder for the fields that the subcommand takes as NAME=VALUE, as "LIMIT=NUMBER".
         options: the other fields that its conversation may ask for.
         choices: those with a flag.
         at_step: the subcommand takes THREAD@STEP.

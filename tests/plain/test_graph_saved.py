@@ -23,7 +23,7 @@ from hitl_tui import END, START, Channel, StateGraph
 graph = StateGraph({"text": Channel("")}, name="small").add_node("a", lambda state: {"text": "WORD"})
 graph.add_node("b", lambda state: {}).add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
 """
-TOLD = "The graph's file was saved; R runs it again."
+SAVED = "The graph's file was saved; R runs it again."
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
 @pytest.mark.slow
 def test_a_saved_graph_is_reported_with_its_differences_and_reloaded(file: Path) -> None:
     grown = GRAPH.replace('Channel("")}', 'Channel(""), "more": Channel(7)}')
-    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{TOLD}", "R", "l", "v more", "c")
+    code, said = talk(file, "R", lambda: file.write_text(grown), f"…{SAVED}", "R", "l", "v more", "c")
     assert said.count("Refused: Wrong usage.") == 0
     assert [line for line in said if "more" in line][:2] == [
         "  | channel 'more' is new and starts at its default",
@@ -74,7 +74,7 @@ def test_a_saved_graph_is_reported_with_its_differences_and_reloaded(file: Path)
 def test_a_thread_of_a_broken_graph_is_viewed_fixed_and_continued(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
-        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "l", "c"
+        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{SAVED}", "R", "l", "c"
     )
     assert code == 0
     assert any("division by zero" in line for line in said)
@@ -108,5 +108,5 @@ def test_a_change_is_reported_whenever_it_arrives(file: Path, monkeypatch: pytes
         return read(context)
 
     monkeypatch.setattr(Context, "snapshot", changed_before)
-    _, said = talk(file, "s", f"…{TOLD}")
-    assert said.count(TOLD) == 1
+    _, said = talk(file, "s", f"…{SAVED}")
+    assert said.count(SAVED) == 1

@@ -60,7 +60,7 @@ ALONE: Final = 0.5
 """How often an input is sent alone, and the app settles after it."""
 ALONE_ON_CARD: Final = 0.9
 WORK: Final = 0.02
-"""Seconds for which it is waited for the work that a burst has begun; another burst may come meanwhile."""
+"""Seconds to wait for the work that a burst has started; another burst may come meanwhile."""
 HANGS: Final = 300.0
 """Seconds after which inputs that have not been handled are given up, and the process with them."""
 _FRAMES: Final = 0.25

@@ -14,7 +14,7 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import plain_text
 from hitl_tui.view.word_diff import Fragments, compare_words, cut_unchanged, fragment_spans
 
-TOLD = "A closure is a function together with the variables it can see. It keeps a reference to its scope."
+CLOSURE = "A closure is a function together with the variables it can see. It keeps a reference to its scope."
 KITCHEN = "In a kitchen you might say that a recipe is a function, and that a closure is a recipe."
 TRAVEL = "This matters because functions travel. They are returned, stored and handed to other code."
 WORDS = st.text(st.sampled_from("ab ,.\n\u0301"), max_size=40)
@@ -29,7 +29,7 @@ def said(parts: Fragments) -> str:
 
 
 def test_changed_words_are_shown_in_their_line() -> None:
-    found = revision(TOLD, TOLD.replace("a reference to its scope", "what it needs of its scope"))
+    found = revision(CLOSURE, CLOSURE.replace("a reference to its scope", "what it needs of its scope"))
     assert lines(found) == [
         (
             "changed",
@@ -41,18 +41,18 @@ def test_changed_words_are_shown_in_their_line() -> None:
 
 
 def test_a_paragraph_elsewhere_is_shown_as_moved() -> None:
-    found = revision("\n\n".join((TOLD, KITCHEN, TRAVEL)), "\n\n".join((TRAVEL, TOLD, KITCHEN)))
+    found = revision("\n\n".join((CLOSURE, KITCHEN, TRAVEL)), "\n\n".join((TRAVEL, CLOSURE, KITCHEN)))
     assert lines(found) == [
         ("moved", "↑ moved up to here"),
         ("same", TRAVEL),
         ("same", ""),
-        ("same", TOLD),
+        ("same", CLOSURE),
         ("same", ""),
         ("same", KITCHEN),
         ("moved", "↑ moved up: “This matters because functions travel. …”"),
     ]
     assert found.summary() == "1 paragraph moved up"
-    down = revision(f"{TRAVEL}\n\n{TOLD}\n\n{KITCHEN}", f"{TOLD}\n\n{KITCHEN}\n\n{TRAVEL}")
+    down = revision(f"{TRAVEL}\n\n{CLOSURE}\n\n{KITCHEN}", f"{CLOSURE}\n\n{KITCHEN}\n\n{TRAVEL}")
     assert "↓ moved down to here" in [line.text for line in down]
 
 

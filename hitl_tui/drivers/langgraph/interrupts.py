@@ -134,7 +134,7 @@ def _below(task: TaskRun, path: str) -> Iterator[tuple[str, tuple[str, Interrupt
 
 
 def inside(task: TaskRun) -> Saved | None:
-    """Return the state of a task's subgraph, None if it was not begun or not read."""
+    """Return the state of a task's subgraph, None if it has not started or was not read."""
     return saved_of(task.state) if isinstance(task.state, StateSnapshot) else None
 
 

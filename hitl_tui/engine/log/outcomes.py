@@ -231,7 +231,7 @@ class BranchOutcome(msgspec.Struct, frozen=True):
         name: the map's node, the member, or the subgraph's node.
         index: of the item, or in the list of members.
         status: "failed" contributes no updates; "cancelled" was stopped while it ran, because the others were
-            enough for the join; "unneeded" had not begun by then.
+            enough for the join; "unneeded" had not started by then.
         duration: includes waits between attempts.
     """
 

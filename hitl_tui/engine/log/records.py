@@ -160,8 +160,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     recorded: in runs that somebody watches or that have taint to follow.
 
     `calls` are the tools that its agents called, and `streamed` is its output, both including failed
-    attempts. `artifacts` are those of its node. `origin` is the id of another engine's checkpoint that a
-    mirrored step stands for.
+    attempts. `artifacts` are those of its node. `origin` is the id of the checkpoint of another engine
+    that a mirrored step shows.
 
     `ledger_hash` is that of the newest decision at its commit, so the checkpoint names the decision that
     made it. `cursor_hash` is that of the cursor after it. `checkpoint_hash` covers all of it (see

@@ -109,9 +109,9 @@ def _rebuild(
     """Do what `state_at` does, for an existing step."""
     snapshot = store.snapshot(thread_id, step)
     first = snapshot[0] + 1 if snapshot else 0
-    begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
+    initial = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
     decode = decoded.values if decoded else decode_snapshot
-    values = {**begun, **(decode(snapshot[1], only) if snapshot else {})}
+    values = {**initial, **(decode(snapshot[1], only) if snapshot else {})}
     own_lists: set[str] = set()
     for record in store.effects(thread_id, first, step, only):
         name = record.channel

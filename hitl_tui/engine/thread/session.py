@@ -156,8 +156,8 @@ def first_input(
             before = state_at(store, thread_id, first - 1, defaults, [channel]) if first else defaults
             length = len(value) if isinstance(value := before.get(channel), (list, tuple)) else 0
             given = update_of(effects[0], before.get(channel))
-            begun = FirstInput(given, length, length, first - 1)
-            return begun.follow(store, thread_id, channel, head)
+            first_input = FirstInput(given, length, length, first - 1)
+            return first_input.follow(store, thread_id, channel, head)
         last = first - 1
     return None
 
@@ -475,17 +475,17 @@ class _LeaseKeeper:
             self._running[session] = None
             if not self._awake:
                 # Otherwise it would wait for the interpreter, and each hash of a fast run would wake it.
-                (begun := threading.Lock()).acquire()
-                _thread.start_new_thread(self._work, (begun.release,))
-                self._awake = begun.acquire()
+                (started := threading.Lock()).acquire()
+                _thread.start_new_thread(self._work, (started.release,))
+                self._awake = started.acquire()
 
     def remove(self, session: Session) -> None:
         """Stop renewing a session's lease."""
         with self._lock:
             del self._running[session]
 
-    def _work(self, begun: Callable[[], None]) -> None:
-        begun()
+    def _work(self, started: Callable[[], None]) -> None:
+        started()
         while True:
             time.sleep(HEARTBEAT)
             with self._lock:

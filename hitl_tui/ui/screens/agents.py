@@ -145,7 +145,7 @@ class TryDialog(Modal[SettingsChange | None]):
         return [*options, Option("leave", "ask.back", "go back")]
 
     def _follow(self) -> None:
-        """Offer what can be done now: a run may have begun or ended since; the cursor stays where it is."""
+        """Offer what can be done now: a run may have started or ended since; the cursor stays where it is."""
         choices, options = self.query_one(Choices), self._options()
         if tuple(options) != choices.options:
             at = choices.options[choices.cursor_row or 0].id

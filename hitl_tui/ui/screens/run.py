@@ -112,7 +112,7 @@ class RunScreen(RoleScreen):
     Args:
         session: the thread to begin with.
         leave: leaves the app, after asking if something is unfinished.
-        begun: called once that thread is shown, or with why it can't be.
+        on_shown: called once that thread is shown, or with why it can't be.
         inputs: inputs of a thread without a step; None if they are asked for, or its defaults are used.
         breaks: breakpoints of the first thread's graph, as `--break` takes them.
         waits_for: what a running node waits for before it can begin, in words; "" for nothing.
@@ -139,7 +139,7 @@ class RunScreen(RoleScreen):
         session: ViewSession,
         actor: str,
         leave: Callable[[], None],
-        begun: Callable[[RunScreen, HitlError | None], Awaitable[None]],
+        on_shown: Callable[[RunScreen, HitlError | None], Awaitable[None]],
         *,
         inputs: Mapping[str, Any] | None = None,
         ask_inputs: bool = True,
@@ -153,7 +153,7 @@ class RunScreen(RoleScreen):
         super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
         self.hub = session.hub
         self._first = session
-        self._begun = begun
+        self._on_shown = on_shown
         self.actor = actor
         self.leave: Callable[[], None] = leave
         self.breaks = breaks
@@ -235,7 +235,7 @@ class RunScreen(RoleScreen):
         self._laid_out = True
         self._begin_following()
         # Called by the app: a key that this screen simulates would bubble only up to the screen.
-        self.call_after_refresh(self.app.call_later, self._begun, self, error)
+        self.call_after_refresh(self.app.call_later, self._on_shown, self, error)
 
     def read_styles(self, name: str) -> None:
         """Read the style sheets of the screens that will be shown here, unless they were already read."""
