@@ -175,6 +175,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self._open_session: asyncio.Task[ViewSession] | None = None
         self._damage: Damage | None = None
         self._threads: ThreadsScreen | None = None
+        self._performance: Performance | None = None
         self._then: Callable[[RunScreen], None] | None = None
         self.apply_look(look or Look())
         self._opening: OpeningScreen | None = None
@@ -237,7 +238,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         if isinstance(event, Key) and not event.is_forwarded and self.run_screen is not None:
             focused = self.focused
             if focused is None or not focused.check_consume_key(event.key, event.character):
-                self.run_screen.stage.pressed(event.key)
+                self.run_screen.show_pressed(event.key)
         await super().on_event(event)
 
     def get_default_screen(self) -> Screen[Any]:
@@ -317,7 +318,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.hub.ask_by(self._ask_trust)
         newest = page.rows[0].name if page.rows else ""
         self._threads = ThreadsScreen(
-            self.hub, "", self.hub.now, to=self, actor=self.actor, first=page,
+            self.hub, "", self.hub.now, do=self._do_once_shown, actor=self.actor, first=page,
             leave=lambda chosen: self._open_chosen(chosen or newest),
         )  # fmt: skip
 
@@ -340,13 +341,9 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         start_work(self, show, group="open")
 
-    def choose_waiting(self) -> None:
-        """From the first list: show the queue of requests, over the newest thread."""
-        self._then = lambda screen: screen.threads.choose_waiting()
-
-    def new(self) -> None:
-        """From the first list: ask for a graph to start a thread of, over the newest thread."""
-        self._then = lambda screen: screen.threads.new()
+    def _do_once_shown(self, action_id: str) -> None:
+        """From the first list: do an action, over the newest thread."""
+        self._then = lambda screen: screen.do_action(action_id)
 
     def _back_to_threads(self) -> None:
         while self.screen is not self._threads:
@@ -441,12 +438,18 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     def _screen_of(self, session: ViewSession) -> RunScreen:
         """Return the run screen, which begins with a session."""
         from hitl_tui.ui.screens.run import RunScreen
+        from hitl_tui.ui.screens.run_actions import HANDLERS
 
-        start = self.start
-        return RunScreen(
-            session, start.actor, self.leave_asking, self._shown, inputs=start.inputs,
+        start, self._performance = self.start, self.start.perform()
+        make: Callable[..., RunScreen] = RunScreen
+        if self._performance is not None:
+            from hitl_tui.ui.screens.run_stage import StageScreen
+
+            make = partial(StageScreen, self._performance)
+        return make(
+            session, start.actor, self.leave_asking, self._shown, HANDLERS, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
-            waits_for=start.waits_for, attention=start.attention, performance=start.perform(),
+            waits_for=start.waits_for, attention=start.attention,
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -461,7 +464,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             then(screen)
         if self.start.request and screen.session is not None:
             thread_id = screen.session.thread_id
-            screen.command(partial(screen.threads.open_to_decide, thread_id, self.start.request))
+            screen.command(partial(screen.open_to_decide, thread_id, self.start.request))
         for key in self._opening.early_keys if self._opening is not None else ():
             self.simulate_key(key)
         if screen.session is not None:
@@ -632,7 +635,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     def _leave_from_dialog(self, send: bool) -> None:
         async def send_and_leave() -> None:
-            if self.run_screen is None or await self.run_screen.review.send_decision():
+            if self.run_screen is None or await self.run_screen.send_decision():
                 self.leave_keeping()
 
         if send:
@@ -666,7 +669,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     def takes_keys(self) -> bool:
         """Whether keys can be used: they wait while a screen, a card or a search is being put together."""
         run = self.run_screen
-        coming = run is not None and run.on_top and (run.review.coming or run.search.coming)
+        coming = run is not None and run.on_top and run.is_preparing
         return self.screen.is_mounted and not coming
 
     def panic(self, *renderables: RenderableType) -> None:
@@ -698,7 +701,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         if self._end_notices is not None:
             self._end_notices()
         if self.run_screen is not None:
-            self.run_screen.review.close_card()
+            self.run_screen.close_card()
 
     def _hang_up(self) -> None:
         if not self._ended_by:
@@ -713,7 +716,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     @property
     def unapplied(self) -> tuple[tuple[str, str], ...]:
         """Return what was typed and not applied, each with its name."""
-        card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
+        card = self.run_screen.card if self.run_screen and self.run_screen.card_open else None
         review = card.review if card is not None else None
         places = [getattr(place, "unapplied", ("", "")) for place in (review, *self.screen_stack)]
         return tuple((text, what) for text, what in places if text)
@@ -723,7 +726,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         A person who leaves by a key was warned about what was not sent; typed text is never lost.
         """
-        card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
+        card = self.run_screen.card if self.run_screen and self.run_screen.card_open else None
         sentences = [keep_text(text, what) for text, what in self.unapplied]
         if card is not None and card.review.unsent:
             sentences.insert(0, f"the decision {card.review.unsent!r} was not sent")
@@ -742,8 +745,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         if self._end_notices is not None:
             self._end_notices()
         session = self.run_screen.session if self.run_screen else None
-        if self.run_screen is not None and self.run_screen.stage.show is not None:
-            self.run_screen.stage.show.end()
+        if self._performance is not None:
+            self._performance.end()
         lost = self._kept() if self._ended_by or self._keeping else ()
         if self.hub is not None:
             try:

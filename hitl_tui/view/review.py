@@ -165,7 +165,7 @@ class Review:
         self.suggested = ""
         self.since: tuple[Line, ...] = ()
         self._thread = thread
-        self._actor = actor
+        self.actor = actor
         self._problem = ""
         self._aside: dict[tuple[str, str], tuple[AnswerDraft, str]] = {}
         self._form: Form | None = None
@@ -214,7 +214,7 @@ class Review:
             self._put_aside()
             draft, self.words = self._aside.pop((thread.thread_id, request.id), (None, ""))
             self.since, self.refused, self.suggested = (), "", ""
-        self._thread, self._actor = thread, actor
+        self._thread, self.actor = thread, actor
         if draft is not None and draft.request.payload == request.payload:
             draft.request = request
         else:
@@ -251,7 +251,7 @@ class Review:
             return ()
         taken_back, refused = self.unsent, self.refused if known.id == request.id else ""
         self.take_back()
-        effects = self.ask(thread, request, self._actor, now)
+        effects = self.ask(thread, request, self.actor, now)
         if taken_back:
             refused = "what you decided about has changed; your decision was not sent"
             effects = (*effects, Since(known))
@@ -391,7 +391,7 @@ class Review:
 
     def _refusal(self, option: str, refusal: str, *, by_letter: bool) -> str:
         """Return why an option can't be taken, "" if it can."""
-        theirs = not_yours(self.request, self._actor)
+        theirs = not_yours(self.request, self.actor)
         if theirs and option not in _LEADING_ELSEWHERE:  # before they write a reason in vain
             return theirs
         return "" if self._is_harmless(option, by_letter=by_letter) else refusal
@@ -511,7 +511,7 @@ class Review:
             request, thread.view, thread.view.values, version=version, previous=previous,
             decided=draft.outgoing if self.state in _DECIDED else draft.labels,
             edited=(draft.value,) if draft.edited and not draft.editing else None,
-            reader=self._actor,
+            reader=self.actor,
         )  # fmt: skip
         waiting = [asked.id for asked in thread.requests]
         self.bound = untrusted(self.card.bound).text
@@ -597,7 +597,7 @@ class Review:
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
         """Choose an answer, a high-risk one twice; then start the seconds to undo it."""
         decision = Decision(
-            self.card.request, label, answer, note or None, self.card.seen, self._actor, self.comments
+            self.card.request, label, answer, note or None, self.card.seen, self.actor, self.comments
         )
         self._problem = self.refused = ""
         self._decided_at = now
@@ -811,7 +811,7 @@ class Review:
         if self.card.high_risk:
             return "high risk: press the key twice", "accent"
         undo = self.keymap.key_hint("card.undo")
-        return f"you are {self._actor}; {undo} undoes it within {UNDO:.0f} s", "dim"
+        return f"you are {self.actor}; {undo} undoes it within {UNDO:.0f} s", "dim"
 
     def note_lines(self, now: float, width: int, height: int) -> tuple[list[Line], tuple[Line, ...]]:
         """Return the note as rows, and the part of a long note that goes into the text above.

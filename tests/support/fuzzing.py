@@ -256,7 +256,7 @@ class Fuzzer:
         """What comes before the app settles: several keys and pastes, or one input of any kind."""
         given = self._input(app)
         # On a card keys come one by one, too, or nothing would ever be decided.
-        alone = ALONE if app.run_screen is None or not app.run_screen.review.state else ALONE_ON_CARD
+        alone = ALONE if app.run_screen is None or not app.run_screen.card_state else ALONE_ON_CARD
         if not _may_follow(given) or self._random.random() < alone:
             return [given]
         more = (self._input(app) for _ in range(self._random.randint(*BURST) - 1))

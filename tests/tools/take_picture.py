@@ -172,7 +172,7 @@ async def take_debug(name: str, size: tuple[int, int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         watches = Path(folder) / "watches.json"
         keep_watches(watches, "score", ("score", "len(facts)", "facts[-1].source"))
-        with patch("hitl_tui.ui.screens.run_watch.watches_file", lambda: watches):
+        with patch("hitl_tui.ui.screens.run_panes.watches_file", lambda: watches):
             await _save_failure(app, name, size)
 
 

@@ -31,7 +31,7 @@ from hitl_tui.engine.commands import verb
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run import RunScreen
-from hitl_tui.ui.screens.run_stage import PANES
+from hitl_tui.ui.screens.run_panes import PANES
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.review import ReviewPane
 from hitl_tui.view.review import GRACE
@@ -180,8 +180,8 @@ class Screen:
     @property
     def card(self) -> ReviewPane:
         """The review card, once there is one."""
-        assert self.run.review.card is not None
-        return self.run.review.card
+        assert self.run.card is not None
+        return self.run.card
 
     def text(self) -> str:
         """The screen as text, row by row."""

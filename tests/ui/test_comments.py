@@ -158,7 +158,7 @@ async def test_comment_numbers_are_shown_in_large_values_and_older_versions(mode
 
     async with live(runner, ready="WAITING") as it:
         await it.press(mode, "d")
-        await it.until(lambda: it.run.review.card_open and it.card.review.state == "open", "the card")
+        await it.until(lambda: it.run.card_open and it.card.review.state == "open", "the card")
         value = it.session.view.values["draft"]
         for quote in ("line 2050 of", "line of the second draft"):
             it.card.add_comment(pin("draft", value, quote, "why"))

@@ -114,7 +114,7 @@ async def test_a_thread_left_while_its_answer_was_sent_continues() -> None:
         it.run.session = None
         (request,) = left.requests
         await left.driver.execute(Answer(request.id, "revise", step=request.step, actor="anna"))
-        await it.run.stepping.after_answer(left)
+        await it.run.after_answer(left)
         await it.until(lambda: runner.get_state("t")["n"] == 2)
 
 

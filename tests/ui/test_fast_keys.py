@@ -149,7 +149,7 @@ async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_op
         await it.press("a")
         await it.shows("keys work in half")
         assert it.app.screen is it.run
-        assert not it.run.review.card.review.unsent  # type: ignore[union-attr]
+        assert not it.run.card.review.unsent  # type: ignore[union-attr]
         it.clock.advance(GRACE + 0.01)
         await it.gone("keys work in half")
         await it.press("a")

@@ -45,9 +45,9 @@ async def test_enter_that_comes_before_the_places_goes_to_the_first_place_of_wha
         monkeypatch.setattr("hitl_tui.ui.widgets.search.find", slow)
         await it.press(*"lexical", "enter")
         may_look.set()
-        await it.until(lambda: it.app.screen is it.run and it.run.search.open)
-        assert it.run.search.finding is not None
-        query, _, row = it.run.search.finding
+        await it.until(lambda: it.app.screen is it.run and it.run.finding is not None)
+        assert it.run.finding is not None
+        query, _, row = it.run.finding
         assert (query, row) == ("lexical", 0)
 
 
@@ -80,8 +80,8 @@ async def test_next_and_previous_match_work_across_steps():
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         session = it.session
-        assert it.run.search.finding is not None
-        steps = [one.step for one in it.run.search.finding[1]]
+        assert it.run.finding is not None
+        steps = [one.step for one in it.run.finding[1]]
         for at in range(1, len(steps) + 1):
             await it.press(">")
             await it.until(lambda at=at: session.step_view.step == steps[at % len(steps)])
@@ -99,7 +99,7 @@ async def test_no_match_is_reported_and_esc_changes_nothing():
         await it.press("enter", "escape")
         await it.until(lambda: it.app.screen is it.run)
         assert it.run.query_one(ChannelsPane).selected == before
-        assert it.run.search.finding is None
+        assert it.run.finding is None
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
         assert it.session.thread_id == "closure-explainer"
         await it.press("escape")
         await it.gone("n Next match")
-        assert not it.run.search.open
+        assert not it.run.finding is not None
 
 
 def asked() -> GraphRunner:
@@ -212,7 +212,7 @@ async def test_with_enough_room_the_search_stays_beside_the_panes():
         await it.shows("When did a condition become true?", "2 times in total", "Timeline")
         await it.press("down", "enter")
         await it.until(lambda: it.session.step_view.step == 4)
-        pane = it.run.search.pane
+        pane = it.run.search_pane
         assert pane is not None
         places = pane.query_one("#places", LineView)
         await it.until(lambda: not pane.has_focus_within)
@@ -226,7 +226,7 @@ async def test_with_enough_room_the_search_stays_beside_the_panes():
         await it.until(lambda: it.session.step_view.step == 3)
         await it.press("escape")
         await it.gone("When did a condition become true?")
-        assert (it.run.search.open, it.session.is_past) == (False, False)
+        assert (it.run.finding is not None, it.session.is_past) == (False, False)
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ async def test_a_screen_that_gets_too_narrow_for_the_search_keeps_what_was_found
         await it.press("/", *"score")
         await it.shows("places in 7 steps")
         await it.press("enter")
-        await it.until(lambda: it.run.search.open)
+        await it.until(lambda: it.run.finding is not None)
         await it.pilot.resize_terminal(120, 40)
         await it.gone("When did a condition become true?")
         step = it.session.step_view.step

@@ -107,4 +107,4 @@ async def test_without_the_setting_the_card_closes_alone() -> None:
         clock.advance(UNDO + 0.01)
         await it.shows("DONE")
         await it.gone("Your decision")
-        assert not it.run.review.followed_open
+        assert not it.run.followed_open

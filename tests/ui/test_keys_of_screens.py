@@ -82,8 +82,8 @@ async def test_finding():
         await it.until(lambda: it.app.screen.query_one(SearchPane).looked_for == "clo", "the search")
         await it.press("enter", "escape", "f6", "f5")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
-        assert it.run.search.finding is not None
-        assert it.run.search.finding[2] == 1
+        assert it.run.finding is not None
+        assert it.run.finding[2] == 1
 
 
 @pytest.mark.slow

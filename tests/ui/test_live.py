@@ -103,7 +103,7 @@ async def test_editing_from_the_card_comes_back_to_it():
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
         await it.shows("undoes it")
-        it.run.editing.edit_channel("latest_draft")
+        it.run.edit_channel("latest_draft")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.press("escape")
         await it.shows("Your decision")

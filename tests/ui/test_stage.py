@@ -16,7 +16,7 @@ from hitl_tui.engine.commands import Answer, Cancel, Start
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
-from hitl_tui.ui.screens.run_stage import PANES
+from hitl_tui.ui.screens.run_panes import PANES
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.show_state import ShowFile
@@ -129,7 +129,7 @@ async def ask(screen: Screen) -> None:
         await screen.press("space")
         await screen.shows(place)
     await screen.press("space")
-    await screen.until(lambda: screen.run.review.state == "open", "the card")
+    await screen.until(lambda: screen.run.card_state == "open", "the card")
 
 
 @pytest.mark.slow
@@ -153,10 +153,10 @@ async def test_a_question_comes_up_with_what_is_suggested_and_is_decided_by_a_pe
         await screen.shows("Shorter.")
         await screen.until(lambda: screen.card.review.chosen == "revise", "the suggested answer")
         assert screen.session.requests
-        assert screen.run.stage.pane == ""
+        assert screen.run.spotlit == ""
         await screen.press("escape")
         await screen.shows("Now you decide.", "space Next stop")
-        assert screen.run.stage.pane == "channels"
+        assert screen.run.spotlit == "channels"
 
 
 @pytest.mark.slow
@@ -168,10 +168,10 @@ async def test_a_stop_that_is_reached_while_the_card_is_open_has_its_spotlight_o
         (request,) = screen.session.requests
         await screen.session.driver.execute(Answer(request.id, {"choice": "approve"}, request.step, "ben"))
         await screen.shows("Three lines.", "stop 4 of 5", "ben decided first")
-        assert screen.run.stage.pane == ""
+        assert screen.run.spotlit == ""
         await screen.press("enter")
-        await screen.until(lambda: not screen.run.review.card_open, "the card being closed")
-        assert screen.run.stage.pane == "graph"
+        await screen.until(lambda: not screen.run.card_open, "the card being closed")
+        assert screen.run.spotlit == "graph"
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ async def test_stops_at_an_expression_and_at_the_end_follow_an_answer(tmp_path: 
         await screen.until(lambda: screen.card.review.state == "open", "the moment to read is over")
         await screen.press("enter")
         await screen.shows("Three lines.")
-        await screen.until(lambda: screen.run.stage.pane == "graph", "the spotlight, once the card is closed")
+        await screen.until(lambda: screen.run.spotlit == "graph", "the spotlight, once the card is closed")
         await screen.press("space")
         await screen.shows("Done.", "stop 5 of 5")
 
@@ -268,7 +268,7 @@ async def test_an_audience_sees_no_cursor_on_the_graph_in_the_spotlight(tmp_path
         graph = screen.run.query_one(GraphPane)
         graph.focus()
         await screen.until(lambda: graph.cursor_row is not None, "a node being chosen")
-        screen.run.stage.spotlight("graph")
+        screen.run.spotlight("graph")
         await screen.until(lambda: graph.cursor_row is None and graph.region.width == 120, "no cursor")
 
 
@@ -278,7 +278,7 @@ async def test_any_pane_has_the_spotlight_alone_in_any_size(tmp_path: Path) -> N
         for size in ((120, 40), (80, 24), (200, 60)):
             await screen.pilot.resize_terminal(*size)
             for pane in PANES:
-                screen.run.stage.spotlight(pane)
+                screen.run.spotlight(pane)
 
                 def alone(pane: str = pane, size: tuple[int, int] = size) -> bool:
                     region = screen.run.query_one(f"#{pane}").region

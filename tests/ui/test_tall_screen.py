@@ -141,9 +141,9 @@ async def test_none_in_the_spotlight():
         await it.press("c")
         await it.shows("step 12")
         for pane in ("graph", "channels", "timeline", "value", "lens", "stream"):
-            it.run.stage.spotlight(pane)
+            it.run.spotlight(pane)
             await nothing_is_empty(it, pane)
-            it.run.stage.spotlight("")
+            it.run.spotlight("")
             await nothing_is_empty(it)
 
 
@@ -151,7 +151,7 @@ async def test_none_in_the_spotlight():
 async def test_the_graph_in_the_spotlight_has_below_it_what_is_declared_from_the_first_step_on():
     runner = build(pace=0, checkpointer=MemoryCheckpointer())
     async with live(runner, inputs={"messages": [TASK]}, size=(200, 60), ready="READY") as it:
-        it.run.stage.spotlight("graph")
+        it.run.spotlight("graph")
         await it.shows("── the channels as declared", "── contract of worker", "── contract of advisor")
         await nothing_is_empty(it, "graph")
         await it.pilot.resize_terminal(120, 40)
@@ -176,13 +176,13 @@ async def test_the_stream_in_the_spotlight_has_below_it_what_earlier_steps_wrote
     runner.invoke({}, thread_id="t")
     async with live(runner, ready="DONE", size=size) as it:
         assert "counted to 7" not in it.text()
-        it.run.stage.spotlight("stream")
+        it.run.spotlight("stream")
         await it.shows("counted to 8", "step 8  say", "counted to 7", "step 1  say", "counted to 0", "8 → 9")
         await nothing_is_empty(it, "stream")
         await it.press("[")
         await it.gone("counted to 8")
         await it.shows("counted to 7", "step 7  say", "7 → 8")
-        it.run.stage.spotlight("")
+        it.run.spotlight("")
         await it.gone("counted to 6")
 
 

@@ -17,7 +17,7 @@ from tests.ui.test_find import asked
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "data" / "watches.json"
-    monkeypatch.setattr("hitl_tui.ui.screens.run_watch.watches_file", lambda: file)
+    monkeypatch.setattr("hitl_tui.ui.screens.run_panes.watches_file", lambda: file)
     return file
 
 

@@ -132,7 +132,7 @@ async def test_a_wrong_key_on_the_card_costs_few_keys_and_decides_nothing(
             )
             clock.advance(GRACE + 0.01)
             await it.until(
-                lambda: it.run.review.card_open and it.card.review.state == "open", f"its card after {key}"
+                lambda: it.run.card_open and it.card.review.state == "open", f"its card after {key}"
             )
             await it.until(lambda: untouched(twelve) == before, f"nothing changed by {key}")
             clock.advance(60)

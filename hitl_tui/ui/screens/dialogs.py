@@ -16,6 +16,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
+from hitl_tui.engine.commands import Run
 from hitl_tui.given_files import expanded
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import refuse
@@ -23,10 +24,12 @@ from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import Work
 from hitl_tui.view.format import capital, count
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
@@ -177,6 +180,27 @@ def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) ->
 
     text = ["The server already runs this thread: for somebody else, or since the connection was lost."]
     screen.app.push_screen(Dialog("The thread is busy", text, options), answered)
+
+
+async def ask_to_repeat(screen: Host, session: ViewSession, action: str, run: Work) -> None:
+    """Run again what failed or was stopped; if it has side effects, only after a confirmation.
+
+    Args:
+        action: the action whose key confirms it.
+    """
+    from hitl_tui.view.repeats import repeat_lines
+
+    repeats = (await session.driver.preview(Run())).repeats
+    if repeats is None or not repeats.outside:
+        await run()
+        return
+
+    def answered(answer: DialogResult | None) -> None:
+        if answer is not None and answer.id == "again" and session is screen.session:
+            screen.command(run)
+
+    options = [Option("again", action, "try it again"), BACK]
+    screen.app.push_screen(Dialog("Try again", repeat_lines(repeats), options), answered)
 
 
 class QuitDialog(Dialog):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from rich.cells import cell_len
@@ -84,19 +84,6 @@ def save_view(file: Path, view: QueueView) -> None:
         file.write_bytes(msgspec.json.encode(view))
     except OSError as error:
         log.warning("the filter of the queue is not kept: %s", error)
-
-
-class QueueWays(Protocol):
-    """Destinations of the queue."""
-
-    def choose(self) -> None:
-        """Show all threads in its place."""
-
-    def new(self) -> None:
-        """Ask for a graph to start a thread of."""
-
-    def go_on(self, thread: str) -> None:
-        """Continue a thread that was decided."""
 
 
 class QueueHeader(LineBar):
@@ -256,7 +243,8 @@ class QueueScreen(LiveScreen):
     Args:
         file: where the filter and the order are kept.
         signs: whether a key signs the decisions made here.
-        to: its destinations.
+        do: does an action of the run screen below.
+        decided: called with a thread that was decided here.
         came_from: the thread last opened from it: the cursor begins there while that waits.
         keys: the keys that opened it and close it again.
     """
@@ -291,7 +279,8 @@ class QueueScreen(LiveScreen):
         *,
         signs: bool,
         claim_minutes: float,
-        to: QueueWays,
+        do: Callable[[str], None],
+        decided: Callable[[str], None],
         came_from: str = "",
         keys: Sequence[str] = (),
     ) -> None:
@@ -302,7 +291,7 @@ class QueueScreen(LiveScreen):
         self._now = now
         self._file = file
         self._signs = signs
-        self._to = to
+        self._do, self._decided = do, decided
         self._view = load_view(file)
         self._list = QueueList(me, now)
         self._detail = QueueDetail(me, now)
@@ -522,7 +511,7 @@ class QueueScreen(LiveScreen):
         if len(marks):
             screen = BatchScreen(
                 self.hub, marks.rows, marks, self._me,
-                signs=self._signs, now=self._now, decided=self._to.go_on,
+                signs=self._signs, now=self._now, decided=self._decided,
             )  # fmt: skip
             self.app.push_screen(screen, lambda _: self._after_batch(alone))
 
@@ -549,7 +538,7 @@ class QueueScreen(LiveScreen):
             return
         screen = BatchScreen(
             self.hub, rows, self._list.marks, self._me,
-            signs=self._signs, now=self._now, decided=self._to.go_on, policy=policy,
+            signs=self._signs, now=self._now, decided=self._decided, policy=policy,
         )  # fmt: skip
         self.app.push_screen(screen, lambda _: self._after_batch())
 
@@ -641,12 +630,12 @@ class QueueScreen(LiveScreen):
     def action_threads(self) -> None:
         """Show all threads."""
         self.dismiss(None)
-        self._to.choose()
+        self._do("app.threads")
 
     def action_new(self) -> None:
         """Start a thread."""
         self.dismiss(None)
-        self._to.new()
+        self._do("app.new")
 
     def action_decided(self) -> None:
         """Show what the person decided in all threads."""

@@ -1,74 +1,60 @@
-"""The run screen: its panes, updated once a frame from a batch of events, and its actions."""
+"""The run screen: the thread that is shown, what happens in it, and what a person does to it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
-from rich.cells import cell_len
 from textual import events, on
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.timer import Timer
 from textual.widget import Widget
-from textual.worker import Worker, WorkerFailed, WorkerState
+from textual.worker import WorkerFailed
 
+from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
 from hitl_tui.drivers.protocol import ContextField, Driver, command_refusal
-from hitl_tui.engine.commands import Answer, Command, Pause, PrepareGraph, Run, Start
-from hitl_tui.engine.log.outcomes import ErrorInfo, Frame
-from hitl_tui.errors import HitlError
+from hitl_tui.engine.commands import Answer, Command, DoubleText, Pause, PrepareGraph, Run, Start, Step
+from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.breakpoints import Breakpoint
+from hitl_tui.errors import HitlError, LogCorrupt, ServerBusy
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.gate import gate_of
-from hitl_tui.ui.screens.modal import Severity
-from hitl_tui.ui.screens.run_actions import HANDLERS
-from hitl_tui.ui.screens.run_edit import Editing
-from hitl_tui.ui.screens.run_filler import FillerRows
-from hitl_tui.ui.screens.run_look import ShownValue, go
-from hitl_tui.ui.screens.run_review import Reviewing
-from hitl_tui.ui.screens.run_search import Search
-from hitl_tui.ui.screens.run_stage import Stage
-from hitl_tui.ui.screens.run_stepping import Stepping
-from hitl_tui.ui.screens.run_threads import Threads
-from hitl_tui.ui.screens.run_watch import Watches
-from hitl_tui.ui.sizes import BREAKPOINTS, HEIGHTS, HIGH_FROM, WIDE_FROM
+from hitl_tui.ui.gate import gate_of, rows_on_screen
+from hitl_tui.ui.screens.run_panes import RunPanes
 from hitl_tui.ui.textual_private import forget_arrangements
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
-from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import BannerBar, HeaderBar
 from hitl_tui.ui.widgets.lens import LensPane
-from hitl_tui.ui.widgets.lines import Column, RoleScreen, Room
-from hitl_tui.ui.widgets.stream import StreamPane
-from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.ui.work import Work, start_work
+from hitl_tui.ui.work import start_work
 from hitl_tui.verbs.actions import ACTIONS, BY_ID
 from hitl_tui.verbs.keymap import load_keymap
 from hitl_tui.view.actions import Situation
 from hitl_tui.view.banner import banner_of
 from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.pace import Paces
 from hitl_tui.view.presence import Attention
 from hitl_tui.view.run_view import crumbs
-from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import PaintPace, Revealed, ViewSession
-from hitl_tui.view.spans import Role, plain_text, untrusted
-from hitl_tui.view.status import status
-from hitl_tui.view.timeline import Place
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import PaintPace, ViewSession
+from hitl_tui.view.status import StatusLine, status
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.engine.log.events import Progress
-    from hitl_tui.ui.widgets.search import SearchPane
-    from hitl_tui.view.stage import Performance
+    from hitl_tui.loading.known import KnownGraph
+    from hitl_tui.view.queue import QueueChoice, WaitingQueue
 
 log = logging.getLogger(__name__)
+Begin: TypeAlias = Callable[[Driver], Coroutine[Any, Any, None]]
+"""Begins a run of a thread."""
 _FAMILY_EVERY: Final = 0.5
 """Least number of seconds between two checks of the other threads of the family."""
 _STATUS_WORDS: Final = {
@@ -80,43 +66,37 @@ _STATUS_WORDS: Final = {
     "extend": "change.extend",
     "rollback": "change.rollback",
 }
-_SOON: Final = 0.05
-"""Seconds for which the paint of another step waits for its values."""
-_LONG_KINDS: Final = ("list", "object")
-_SHORT: Final = 40
-"""Number of characters of a value on one line that need no space of their own."""
-_BRIEF: Final = 240
-"""Number of characters of a stream that fit in a few rows."""
 _COVERED_SECONDS: Final = 1.0
 """Seconds between two frames of a screen below another one."""
 _LOOK_SECONDS: Final = 0.1
 """Seconds between checks whether it still is."""
-_READ_SECONDS: Final = 8
-_READ_CHARS: Final = 200
-
-
+_CONTINUING: Final = 8
+"""Number of threads that were decided together and continue at the same time."""
+_NAME: Final = 40
+_OF_THE_APP: Final = ("app.palette", "app.repaint")
+"""Actions that the app does itself."""
 _BESIDE_CARD: Final = ("card.comment", "card.uncomment", "card.hand", "card.allow")
 """Effects of an open card's keys while another pane has the focus, for example after a selection there."""
-
-
 _WALKS: Final = {"app.next": "look.next", "app.before": "look.previous"}
 """Effects of keys while a search is open, as in other pagers."""
 
 
-class RunScreen(RoleScreen):
+class RunScreen(RunPanes):
     """Screen of one thread: see it, step it, travel, edit, decide, fork.
-
-    What an action does is in the table of `run_actions`; state that outlasts a key is in the
-    parts of the screen.
 
     Args:
         session: the thread to begin with.
         leave: leaves the app, after asking if something is unfinished.
         on_shown: called once that thread is shown, or with why it can't be.
+        handlers: the function of each action, as in `run_actions`.
         inputs: inputs of a thread without a step; None if they are asked for, or its defaults are used.
         breaks: breakpoints of the first thread's graph, as `--break` takes them.
         waits_for: what a running node waits for before it can begin, in words; "" for nothing.
-        performance: the presentation; None for none.
+
+    Attributes:
+        came_from: the thread that was last opened from the queue.
+        left: progress of the threads that were shown before.
+        paces: which threads are stepped through.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -124,13 +104,9 @@ class RunScreen(RoleScreen):
         *(
             bound(action.id, f"do('{action.id}')", priority=action.group == "Stage")
             for action in ACTIONS
-            if action.id in HANDLERS and action.group != "Card"
+            if action.group != "Card" and action.id not in _OF_THE_APP
         ),
     ]
-
-    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
-    VERTICAL_BREAKPOINTS = HEIGHTS
-    AUTO_FOCUS = "#channels"
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -140,6 +116,7 @@ class RunScreen(RoleScreen):
         actor: str,
         leave: Callable[[], None],
         on_shown: Callable[[RunScreen, HitlError | None], Awaitable[None]],
+        handlers: Mapping[str, Callable[[RunScreen], Any]],
         *,
         inputs: Mapping[str, Any] | None = None,
         ask_inputs: bool = True,
@@ -147,72 +124,42 @@ class RunScreen(RoleScreen):
         keymap: Keymap | None = None,
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
-        performance: Performance | None = None,
     ) -> None:
-        # Set from the beginning: adding a class later would restyle all panes.
-        super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
-        self.hub = session.hub
+        super().__init__(session.hub, actor, keymap or load_keymap({}))
         self._first = session
         self._on_shown = on_shown
-        self.actor = actor
-        self.leave: Callable[[], None] = leave
-        self.breaks = breaks
-        self.waits_for: Callable[[], str] = waits_for
-        self.attention: Attention = attention or Attention()
+        self._handlers = handlers
+        self.leave = leave
+        self._breaks = breaks
+        self.waits_for = waits_for
+        self.attention = attention or Attention()
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
-        self.keymap = keymap or load_keymap({})
-        self.key_hints: Mapping[str, str] = self.keymap.key_hints
-        self.session: ViewSession | None = None
         self.left: dict[str, Progress] = {}
-        """Progress of the threads that were shown before."""
         self.now: Callable[[], int] = self.hub.now
-        self.shown_value: ShownValue = ShownValue(self)
-        self.filler: FillerRows = FillerRows(self)
-        self.search: Search = Search(self)
-        self.watches: Watches = Watches(self)
-        self.stepping: Stepping = Stepping(self)
-        self.editing: Editing = Editing(self)
-        self.review: Reviewing = Reviewing(self)
-        self.threads: Threads = Threads(self)
-        self.stage: Stage = Stage(self, performance)
-        self._failure: ErrorInfo | None = None
-        self._returned: tuple[str, tuple[Frame, ...]] = ("", ())
+        self.paces = Paces()
         self._family_due = 0.0
-        self._laid_out = False
-        self._unshown: Timer | None = None
-        self.is_stream_silent = False
+        self._seen_error: ErrorInfo | None = None
+        self._repeats_of: tuple[ViewSession, Progress] | None = None
+        self._card_coming = False
+        """Whether the card is being put together: keys wait for it, and so does “waits for you”."""
+        self._card_shown_for = ""
+        """Request for which the card opened last: it opens by itself only once for each."""
+        self._outcome_stays = False
+        """Whether the outcome of this decision replaces the card, whatever the setting says."""
+        self._attending: tuple[object, ...] = ()
+        self.came_from = ""
+        self._one_by_one = asyncio.Lock()
+        self._continuing = asyncio.Semaphore(_CONTINUING)
 
-    def compose(self) -> ComposeResult:
-        """Yield the panes, which are filled before they are painted, and styled for the screen's size."""
-        width, height = self.app.size
-        self.update_classes(
-            {_breakpoint(width, BREAKPOINTS): True, _breakpoint(height, HEIGHTS): True}, update=False
-        )
-        yield HeaderBar()
-        yield BannerBar()
-        yield TabsBar(self.keymap.shown("look.tab"))
-        with Room(id="body"):
-            yield GraphPane()
-            with Column(id="middle"):
-                yield ChannelsPane()
-                yield ValuePane()
-            with Column(id="right"):
-                yield LensPane(self.key_hints)
-                yield StreamPane()
-        if self.stage.show is not None:
-            from hitl_tui.ui.widgets.caption import CaptionBox
-
-            yield CaptionBox()
-        yield TimelinePane(self.keymap, self.actor)
-        yield FooterBar(self.keymap)
+    # The shown thread.
 
     async def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Show the first session: panes wrap it for the room that a layout gives, and are painted once.
 
         It happens before Textual paints the screen, not on mount, when nothing has a position yet.
         """
-        if self._laid_out:
+        if self._is_painted:
             return
         event.refresh_styles = False  # all panes were styled a moment ago
         error = None
@@ -232,58 +179,19 @@ class RunScreen(RoleScreen):
             forget_arrangements((self, *self.walk_children(Widget)))
             self.lay_out()
             self.query_one(ValuePane).show_first_change()
-        self._laid_out = True
+        self._is_painted = True
         self._begin_following()
         # Called by the app: a key that this screen simulates would bubble only up to the screen.
         self.call_after_refresh(self.app.call_later, self._on_shown, self, error)
 
-    def read_styles(self, name: str) -> None:
-        """Read the style sheets of the screens that will be shown here, unless they were already read."""
-        path, sheet = str(Path(__file__).with_name(f"{name}.tcss")), self.app.stylesheet
-        if not sheet.has_source(path):
-            sheet.read(path)
-            sheet.parse()
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether the panes are tabs."""
-        return self.size.width < WIDE_FROM
-
-    @property
-    def is_high(self) -> bool:
-        """Whether there are rows to show more than necessary."""
-        return self.size.height >= HIGH_FROM
-
-    @property
-    def on_top(self) -> bool:
-        """Whether no dialog, page or editor is over it."""
-        return self.app.screen is self
-
-    @property
-    def situation(self) -> Situation:
-        """Situation, which decides which actions are available."""
-        row = self.query_one(ChannelsPane).selected_row
-        return msgspec.structs.replace(
-            self.session.situation if self.session else Situation(),
-            key_hints=self.key_hints,
-            card=self.review.state,
-            voted=self.review.voted,
-            typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
-            found=self.search.finding is not None,
-            tainted=row is not None and row.tainted,
-            private=row is not None and row.visibility == "private",
-            **self.stage.facts,
-        )
-
     async def begin(self, session: ViewSession) -> None:
-        """Show the first session; a thread without a step gets its input first."""
+        """Show a session; a thread without a step gets its input first."""
         before = self.session
-        self.stepping.bring_breakpoints(session)
-        self.stepping.begin(session, before=before)
-        self.search.begin(session)
-        self.watches.begin(session)
-        self.attach(session)
-        self.editing.begin(session)
+        self._bring_breakpoints(session)
+        self.paces.begin(session, before)
+        self.keep_search(session)
+        self._attach(session)
+        self._seen_error = session.view.error  # the editor opens by itself only for later failures
         if session.view.checkpoints:
             self.on_progress(session)
             return
@@ -314,17 +222,17 @@ class RunScreen(RoleScreen):
 
         self.app.push_screen(InputsScreen(session.view.graph, context), started)
 
-    def attach(self, session: ViewSession) -> None:
+    def _attach(self, session: ViewSession) -> None:
         """Show a session from now on."""
         if self.session is not None:
             self.left[self.session.thread_id] = self.session.view.progress
-        self.session = session
+        self.session = self.shown_value.session = session
         self.shown_value.forget()
         self._family_due = 0.0
         self.query_one(ChannelsPane).picked = False
-        if self._laid_out or session.view.checkpoints:  # a first step is about to come, and is shown at once
+        if self._is_painted or session.view.checkpoints:  # a first step is about to come, and shown at once
             self.show_all()
-        if self._laid_out:  # nothing competes with the first paint
+        if self._is_painted:  # nothing competes with the first paint
             self._begin_following()
 
     def _begin_following(self) -> None:
@@ -405,117 +313,79 @@ class RunScreen(RoleScreen):
 
     def on_progress(self, session: ViewSession) -> None:
         """Open the editor if a node has just failed because of a channel; else update the card."""
-        self.stage.on_progress(session)
-        self.stepping.look_at_retry(session)
+        self._look_at_retry(session)
         if session.deadline_passed:
             session.deadline_passed = False
             if not session.running and "run" not in session.refusals:
-                self.command(partial(self.stepping.after_answer, session))
-        if not self.editing.open_failed_channel(session):
-            self.review.on_progress(session)
+                self.command(partial(self.after_answer, session))
+        if not self._open_failed_channel(session):
+            self._follow_with_card(session)
 
     async def _refresh_family(self, session: ViewSession) -> None:
         if await session.refresh_family() and session is self.session and self.display:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
             self.query_one(LensPane).show_session(session)
 
-    def show_all(self) -> None:
-        """Update every pane for the session; each paints only differences."""
+    @property
+    def runs(self) -> str:
+        """Return the node that runs here, "" for none; a run of another process continues there."""
         session = self.session
-        if session is None or not self.display:
-            return
-        if self._unshown is not None:
-            self._unshown.stop()
-            self._unshown = None
-        with self.app.batch_update():
-            self._show_channels(session)
-            self.watches.show(session)
-            self.query_one(LensPane).show_session(session)
-            self.stage.show_caption(session)
-            lines = () if session.is_past else session.view.logged
-            self.query_one(StreamPane).show_stream(
-                session.stream, session.view.inside, lines, past=session.is_past
-            )
-            self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
-            timeline = self.query_one(TimelinePane)
-            timeline.set_class(session.is_past, "-past")
-            timeline.show_view(session.view, session.family, session.shown)
-            self.query_one(GraphPane).show_session(session)
-            self.show_bars()
-            if self._laid_out:  # the first one is painted with everything else
-                self.shown_value.show()
-            self.share_rows(session)
-            self.filler.show(session)
+        return (session.view.running_node or "") if session and not session.view.held_by else ""
 
-    def share_rows(self, session: ViewSession) -> None:
-        """Give the rows of a short value, or of an empty stream, to the pane above it."""
-        row = self.query_one(ChannelsPane).selected_row
-        short = row is not None and row.kind not in _LONG_KINDS and len(row.preview) < _SHORT
-        self.query_one("#middle").set_class(short and not session.frames[1], "-short-value")
-        brief = session.stream.length < (_BRIEF if self.is_high else 1)
-        silent = brief and not session.stream.live and not self.query_one(StreamPane).below
-        self.is_stream_silent = silent
-        self.query_one("#right").set_class(silent, "-no-stream")
-
-    def _show_channels(self, session: ViewSession) -> None:
-        pane = self.query_one(ChannelsPane)
-        step = session.step_view
-        fresh = pane.all_rows is not step.rows
-        pane.show_step(step, session.is_past)
-        if fresh and not pane.picked and not session.is_past:
-            pane.select(_first_channel(session))
-        error = session.view.error
-        if session.view.returned is not self._returned:
-            self._returned = session.view.returned
-            self.shown_value.at_failure = bool(self._returned[1])
-        if error is not self._failure:
-            self._failure = error
-            self.shown_value.at_failure = error is not None
-            if error is not None and error.channel:
-                pane.select(error.channel)
+    # Actions, and the bars that show their keys.
 
     @property
-    def card_coming(self) -> bool:
-        """Whether a request is about to be shown on its card."""
-        session = self.session
-        return self.review.coming or (session is not None and self.review.opens_for(session))
+    def situation(self) -> Situation:
+        """Situation, which decides which actions are available."""
+        row = self.query_one(ChannelsPane).selected_row
+        return msgspec.structs.replace(
+            self.session.situation if self.session else Situation(),
+            key_hints=self.key_hints,
+            card=self.card_state,
+            voted=self._voted,
+            typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
+            found=self.finding is not None,
+            tainted=row is not None and row.tainted,
+            private=row is not None and row.visibility == "private",
+            recorded=getattr(self.app, "recording", None) is not None,
+        )
 
     def _show_header(self, session: ViewSession) -> None:
-        if self.card_coming:  # code that reads that it waits must find the card's keys working
-            return
-        waits = self.waits_for() if session.running and not session.is_past else ""
-        line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys, waits_for=waits)
-        if session.is_past:  # those keys are for the newest step; the banner has the key to go there
-            turn = line.turn.partition(" — ")[0]
-            line = msgspec.structs.replace(line, turn=turn, brief=turn)
-        where = crumbs(session.thread_id, session.view.owners)
-        if place := self.stage.place:
-            where, turn = "", line.turn.partition(" — ")[0]
-            line = msgspec.structs.replace(
-                line, turn=turn, brief=turn, step=place, tokens="", cost="", elapsed=""
-            )
-        if place := self.threads.place_words:
+        if self._card_coming or self._card_opens_for(session):
+            return  # code that reads that it waits must find the card's keys working
+        where, line = self.status_line(session)
+        if place := self._place_in_queue:
             line = msgspec.structs.replace(line, step=f"{place} · {line.step}" if line.step else place)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
+    def status_line(self, session: ViewSession) -> tuple[str, StatusLine]:
+        """Return where the thread is among those that run each other, and what it is doing."""
+        waits = self.waits_for() if session.running and not session.is_past else ""
+        line = status(
+            session.view, self.now(), pausing=session.pausing, keys=self._turn_keys, waits_for=waits
+        )
+        if session.is_past:  # those keys are for the newest step; the banner has the key to go there
+            turn = line.turn.partition(" — ")[0]
+            line = msgspec.structs.replace(line, turn=turn, brief=turn)
+        return crumbs(session.thread_id, session.view.owners), line
+
     @property
-    def turn_keys(self) -> dict[str, str]:
+    def _turn_keys(self) -> dict[str, str]:
         """Keys to press, by the words of the status line; the card itself shows those that decide."""
         keys = {name: self.key_hints[action_id] for name, action_id in _STATUS_WORDS.items()}
         view = self.session.view if self.session is not None else None
         if view is not None and (why := command_refusal(view.refusals, Answer)):
             is_mended = view.graph_changed is not None and why == command_refusal(view.refusals, PrepareGraph)
             keys["unable"] = "load its graph to decide" if is_mended else why
-        if self.review.state:
+        if self.card_state:
             keys["decide"] = ""
-        if self.review.state == "sending":
+        if self.card_state == "sending":
             keys["undo"] = self.key_hints["card.undo"]
         return keys
 
     def _show_banner(self, session: ViewSession) -> None:
-        narrow = self.is_narrow and not self.review.card_open
-        rows = banner_of(session, self.key_hints, self.size, narrow=narrow)
-        self.query_one(BannerBar).show(*rows)
+        narrow = self.is_narrow and not self.card_open
+        self.query_one(BannerBar).show(*banner_of(session, self.key_hints, self.size, narrow=narrow))
 
     def show_bars(self) -> None:
         """Update header, banner and footer for what the user is doing."""
@@ -523,36 +393,6 @@ class RunScreen(RoleScreen):
             self._show_header(self.session)
             self._show_banner(self.session)
             self.query_one(FooterBar).show(self.situation)
-
-    def show_tab(self, name: str) -> None:
-        """On a narrow screen, show this pane."""
-        for tab, _ in TABS:
-            self.set_class(tab == name, f"-tab-{tab}")
-        self.query_one(TabsBar).show(name)
-        if self.session is not None:
-            self.call_after_refresh(self.show_all)
-
-    def on_resize(self) -> None:
-        """Lay out for another width."""
-        self.search.resize()
-        self.call_after_refresh(self.show_all)
-
-    def travel(self, place: Place | None) -> None:
-        """Show another step in all panes; None for the newest."""
-        session = self.session
-        if session is None:
-            return
-        session.move_to(place)
-        if place is not None:
-            self.stage.look_back()
-        # Its values mostly arrive before the first paint; else it is painted without them after a moment.
-        self._unshown = self._unshown or self.set_timer(_SOON, self.show_all)
-        start_work(self, partial(self._load_step, session), group="travel", exclusive=True)
-
-    async def _load_step(self, session: ViewSession) -> None:
-        if await session.load_shown() and session is self.session:
-            await self.shown_value.show_first()
-            self.show_all()
 
     def on_descendant_focus(self) -> None:
         """Update the footer, as its keys depend on the focus."""
@@ -562,17 +402,19 @@ class RunScreen(RoleScreen):
         """Update the footer, as its keys depend on the focus."""
         self.show_bars()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the keys of unavailable actions; while the card is open, its keys move the focus there.
+    @property
+    def takes_stage_keys(self) -> bool:
+        """Whether the keys of a presentation work: they belong to other actions while none runs."""
+        return False
 
-        Keys of a presentation belong to other actions while none runs.
-        """
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable the keys of unavailable actions; while the card is open, its keys move the focus there."""
         if action != "do":
             return True
         action_id = str(parameters[0])
-        if BY_ID[action_id].group == "Stage" and not self.stage.takes_keys:
+        if BY_ID[action_id].group == "Stage" and not self.takes_stage_keys:
             return False
-        asked = action_id not in _BESIDE_CARD or bool(self.review.state)
+        asked = action_id not in _BESIDE_CARD or self.card_open
         return asked and bool(self.keymap.bindings[action_id])
 
     def doing(self, action_id: str) -> Callable[[], None]:
@@ -581,7 +423,7 @@ class RunScreen(RoleScreen):
 
     def action_do(self, action_id: str) -> None:
         """Do an action, or show why it is disabled."""
-        if self.search.open and not self.review.state:
+        if self.finding is not None and not self.card_open:
             action_id = _WALKS.get(action_id, action_id)
         action = BY_ID[action_id]
         # Nothing that is wrong with the thread or its view may keep the user here.
@@ -591,73 +433,29 @@ class RunScreen(RoleScreen):
         if disabled_reason:
             self.show_message(disabled_reason, action.label, "warning")
             return
-        HANDLERS[action_id](self)
+        self.do_action(action_id)
+
+    def do_action(self, action_id: str) -> None:
+        """Do an action, whatever disables its key."""
+        self._handlers[action_id](self)
 
     @on(FooterBar.Chosen)
     def _footer_chosen(self, event: FooterBar.Chosen) -> None:
         self.action_do(event.action.id)
 
-    @on(TabsBar.Chosen)
-    def _tab_chosen(self, event: TabsBar.Chosen) -> None:
-        self.show_tab(event.name)
-
-    @on(ValuePane.Resized)
-    def _value_resized(self) -> None:
-        if self._laid_out:
-            self.shown_value.show()
-
-    @on(ValuePane.ModeChosen)
-    def _mode_chosen(self, event: ValuePane.ModeChosen) -> None:
-        self.shown_value.set_mode(event.mode)
-
-    @on(ChannelsPane.Selected)
-    def _channel_selected(self, event: ChannelsPane.Selected) -> None:
-        if event.picked:
-            self.shown_value.at_failure = False
-        self.shown_value.show()
-        if self.session is not None:
-            self.share_rows(self.session)
-
-    def on_search_pane_chosen(self, event: SearchPane.Chosen) -> None:
-        """Show the place."""
-        self.search.go(event.finding)
-
-    def on_search_pane_left(self) -> None:
-        """Close the search."""
-        self.search.close()
-
-    @on(TimelinePane.Chosen)
-    def _place_chosen(self, event: TimelinePane.Chosen) -> None:
-        self.travel(event.place)
-
-    @on(TimelinePane.Travel)
-    def _travel_key(self, event: TimelinePane.Travel) -> None:
-        go(self, event.direction)
-
     @property
-    def unsent(self) -> str:
-        """Return the decision that could still be undone, in words."""
-        card = self.review.card
-        return card.review.unsent if card is not None and self.review.card_open else ""
-
-    @property
-    def runs(self) -> str:
-        """Return the node that runs here, "" for none; a run of another process continues there."""
-        session = self.session
-        return (session.view.running_node or "") if session and not session.view.held_by else ""
-
-    async def open_thread(self, thread_id: str) -> None:
-        """Show another thread of the hub."""
-        await self.threads.open(thread_id)
-
-    def command(self, work: Work, group: str = "command") -> None:
-        """Send a command to the driver; show errors instead of raising them."""
-        start_work(self, work, group=group)
+    def is_preparing(self) -> bool:
+        """Whether a card or a search is being put together: keys wait for it."""
+        return self._card_coming or (self.search_pane is not None and not self.search_pane.is_mounted)
 
     def before_command(self, command: Command[Any]) -> None:
-        """Show at once that the thread is being paused."""
-        if isinstance(command, Pause):
-            self.stepping.note_pause()
+        """Show at once that the thread is being paused; neither it nor its owners continue by themselves."""
+        if isinstance(command, Pause) and (session := self.session):
+            session.pausing = True
+            self.paces.step(session.thread_id, *(owner.thread_id for owner in session.view.owners))
+            self.show_all()
+
+    # Running.
 
     async def follow(self, command: Command[None], driver: Driver) -> None:
         """Start a run, and continue after its requests as after those of any run."""
@@ -665,57 +463,578 @@ class RunScreen(RoleScreen):
         if session is None or session.driver is not driver:
             await driver.execute(command)
         elif isinstance(command, Run):
-            self.stepping.continue_()
+            self.run_on()
         else:
-            self.stepping.go_on(session)
-            await self.stepping.in_turn(session, lambda chosen: chosen.execute(command))
+            self.paces.let_run(session)
+            await self.begin_run(session, lambda chosen: chosen.execute(command))
 
-    def complain(self, error: HitlError) -> None:
-        """Show an error whose message says what to do."""
-        between = "\n" if "\n" in error.message else " — "
-        text = f"{error.message}{between}{error.hint}" if error.hint else error.message
-        self.show_message(text, error.title, "error")
+    def run_on(self) -> None:
+        """Run until something waits."""
+        if session := self.session:
+            self.run_with(lambda driver: driver.execute(Run(armed(session))), "run.continue")
 
-    def show_value(self, channel: str, step: int, value: object) -> None:
-        """Show the value of a private channel until another channel or step is selected."""
+    def step(self) -> None:
+        """Run one node."""
+        if session := self.session:
+            step = Step(False, armed(session))
+            self.run_with(lambda driver: driver.execute(step), "run.step", stepping=True)
+
+    def run_with(self, begin: Begin, action: str, *, stepping: bool = False) -> None:
+        """Begin a run, but first show what would run again if that has side effects.
+
+        Args:
+            action: the action whose key began it, and confirms it, too.
+            stepping: whether the person steps through the thread, instead of letting it run.
+        """
+        session = self.session
+        if session is None:
+            return
+        if stepping:
+            self.paces.step(session.thread_id)
+        else:
+            self.paces.let_run(session)
+        if _may_repeat(session):
+            from hitl_tui.ui.screens.dialogs import ask_to_repeat
+
+            start = partial(self.begin_run, session, begin)
+            self.command(partial(ask_to_repeat, self, session, action, start))
+        else:
+            self.command(partial(self.begin_run, session, begin))
+
+    async def begin_run(self, session: ViewSession, begin: Begin) -> None:
+        """Begin a run; if a server already runs the thread, first ask what to do about that run."""
+        try:
+            await begin(session.driver)
+        except ServerBusy:
+            from hitl_tui.ui.screens.dialogs import ask_double_texting
+
+            def chosen(strategy: DoubleTexting) -> None:
+                self.command(partial(self._make_room_on_server, session, strategy, begin))
+
+            ask_double_texting(self, chosen)
+
+    async def _make_room_on_server(self, session: ViewSession, strategy: DoubleTexting, begin: Begin) -> None:
+        if strategy == "enqueue":
+            self.show_message("waiting for the run on the server to end", "Busy")
+        await session.driver.execute(DoubleText(strategy, self.actor))
+        if session is self.session:
+            await self.begin_run(session, begin)
+
+    def _look_at_retry(self, session: ViewSession) -> None:
+        """Find out what continuing would run again, to show it beside the failure."""
+        progress = session.view.progress
+        if not _may_repeat(session):
+            session.retry, self._repeats_of = None, None
+        elif self._repeats_of != (session, progress):
+            self._repeats_of = session, progress
+            self.command(partial(self._load_retry, session), group="repeats")
+
+    async def _load_retry(self, session: ViewSession) -> None:
+        session.retry = (await session.driver.preview(Run())).repeats
+        if session is self.session:
+            self.show_bars()
+
+    async def after_answer(self, session: ViewSession) -> None:
+        """Run to the next stop, unless the thread was being stepped through when the request opened.
+
+        It does so even if another thread is shown by now.
+        """
+        if self.paces.is_stepping(session):
+            return
+        await session.drain()
+        if session is self.session:
+            self.show_news(session)
+        goes_on = session.view.progress.status in ("waiting", "pending") and not session.driver.refusal(Run)
+        if not session.request and goes_on and not (await session.driver.snapshot()).handed:
+            self.paces.let_run(session)
+            await self.begin_run(session, lambda driver: driver.execute(Run(armed(session))))
+
+    # Breakpoints belong to a graph: they are kept for it, and all its threads have them.
+
+    def _bring_breakpoints(self, session: ViewSession) -> None:
+        """Give a session its graph's kept breakpoints, and the first one those of the command line, too."""
+        kept = _kept(session)
+        session.breakpoints = kept.load()
+        if self.session is None and self._breaks:
+            from hitl_tui.drivers.breakpoints import put, read_breakpoints
+
+            for point in read_breakpoints(self._breaks, session.view.graph):
+                session.breakpoints = put(session.breakpoints, point)
+        self._report_problem(kept)
+
+    def keep_breakpoints(self, session: ViewSession, breakpoints: tuple[Breakpoint, ...]) -> None:
+        """Set the breakpoints of a thread and save them for the next session."""
+        session.breakpoints = breakpoints
+        kept = _kept(session)
+        kept.save(breakpoints)
+        self._report_problem(kept)
+        self.show_all()
+
+    def _report_problem(self, kept: KeptBreakpoints) -> None:
+        if kept.problem:
+            self.show_message(kept.problem, "Breakpoints", "warning")
+
+    # Moving between threads.
+
+    @cached_property
+    def _queue(self) -> WaitingQueue:
+        """Return the waiting requests, in the order in which they are opened one after the other."""
+        from hitl_tui.view.queue import WaitingQueue
+
+        return WaitingQueue()
+
+    @property
+    def _place_in_queue(self) -> str:
+        """Return which of the waiting requests is shown: "4 of 12"; "" if it wasn't opened from the queue."""
+        shown = self.session is not None and self.session.thread_id == self.came_from
+        return "{} of {}".format(*self._queue.place) if shown else ""
+
+    async def open_thread(self, thread_id: str) -> None:
+        """Show another thread of the hub; if its log is damaged show what is wrong, with a way back here.
+
+        A decision that could still be undone is sent; if it is refused, its card stays.
+        """
+        if not await self.send_decision():
+            return
+        driver = await self.hub.open(thread_id, at_once=True)
+        try:
+            session = await ViewSession.open(self.hub, driver)
+        except LogCorrupt as error:
+            from hitl_tui.ui.screens.damaged import Damage, show_damage
+
+            show_damage(self.app, self.hub, Damage(driver, error), "Back", self._after_damage)
+        else:
+            await self.change_to(session)
+
+    def _after_damage(self, outcome: ViewSession | HitlError) -> None:
+        if isinstance(outcome, ViewSession):
+            self.command(partial(self.change_to, outcome))
+
+    async def open_at(self, thread_id: str, step: int | None) -> None:
+        """Open an inner thread at one of its steps, if it can be opened."""
+        await self.open_thread(thread_id)
+        if step is not None and self.session is not None and self.session.thread_id == thread_id:
+            self.travel((thread_id, step))
+
+    async def change_to(self, session: ViewSession) -> None:
+        """Replace the shown session."""
+        self._close_followed()
+        self.close_card()
+        self._card_shown_for = ""
+        await self.begin(session)
+
+    def go_to_thread(self, thread_id: str | None) -> None:
+        """Open the thread that was chosen in a list, unless it is shown."""
+        if thread_id and (self.session is None or thread_id != self.session.thread_id):
+            self.command(partial(self.open_thread, thread_id))
+
+    async def start_thread(self, graph: KnownGraph) -> None:
+        """Start a thread of a graph, and show it."""
+        if await self.send_decision():
+            await self.change_to(await ViewSession.open(self.hub, await self.hub.start(graph, self.actor)))
+
+    async def open_to_decide(self, thread_id: str, request_id: str) -> None:
+        """Show a thread with the card of one of its requests."""
+        if self.session is None or thread_id != self.session.thread_id:
+            await self.open_thread(thread_id)
+        opened = self.session
+        if opened is None or opened.thread_id != thread_id:
+            return
+        request = next((asked for asked in opened.requests if asked.id == request_id), None)
+        self.close_card()  # of another request of the thread
+        if request is None:
+            return
+        if disabled_reason := BY_ID["change.decide"].disabled_reason(self.situation):
+            self.show_message(disabled_reason, severity="warning")
+        else:
+            self.paces.let_run(opened)
+            self.open_card(request)
+
+    def open_chosen(self, choice: QueueChoice) -> None:
+        """Open a request that was chosen in the queue; the next one is looked for from there."""
+        self._queue.chosen(choice)
+        self.came_from = choice.row.name
+        self.command(partial(self.open_to_decide, *choice.row.key))
+
+    def continue_in_background(self, thread: str) -> None:
+        """Continue a thread that was decided in the queue, while the queue stays open."""
+        from hitl_tui.view.batch import run_on
+
+        async def in_turn() -> None:
+            async with self._continuing:
+                await run_on(self.hub, thread)
+
+        self.command(in_turn, group="continue")
+
+    def next_thread(self, *, back: bool = False) -> None:
+        """Open the next thread that waits for a person, and its card; once it is answered the run continues.
+
+        Args:
+            back: whether to open the previous one instead.
+        """
+
+        async def after_the_last_key() -> None:
+            async with self._one_by_one:
+                await self._open_next(back=back)
+
+        self.command(after_the_last_key)
+
+    async def _open_next(self, *, back: bool) -> None:
+        from hitl_tui.view.queue import MOST, rows_of
+
+        session, queue = self.session, self._queue
+        assert session is not None
+        # Sent first, so that a thread which asks again is found.
+        if not await self.send_decision():
+            return
+        owners = (owner.thread_id for owner in session.view.owners)
+        rows = rows_of(await self.hub.waiting(MOST))
+        find = queue.preceding if back else queue.following
+        row = find(rows, (session.thread_id, *owners), self.now(), self.actor)
+        if row is None and back:
+            self.show_message("no earlier thread still waits")
+            return
+        if row is None:
+            passes = f" that matches {queue.view.filter}" if queue.view.filter else ""
+            self.show_message(f"no other thread{passes} waits for a person")
+            return
+        self.came_from = row.name
+        await self.open_thread(row.name)
+        opened = self.session
+        decides = opened is not session and not BY_ID["change.decide"].disabled_reason(self.situation)
+        if opened is not None and decides:
+            self.paces.let_run(opened)
+            self.decide()
+
+    async def leave_inner_thread(self, owner: str) -> None:
+        """Show the owner; if it was running when it was left, it continues unless something waits."""
+        await self.open_thread(owner)
+        session = self.session
+        if session is not None and self.paces.is_running_on(session) and not session.running:
+            await self.after_answer(session)
+            self.on_progress(session)
+
+    # The editor.
+
+    def _open_failed_channel(self, session: ViewSession) -> bool:
+        """Open the editor if a node has just failed because of a channel; return whether it did."""
+        error, seen = session.view.error, self._seen_error
+        self._seen_error = error
+        failed = error is not None and error is not seen and session.view.progress.status == "failed"
+        channel = error.channel if failed and error is not None else ""
+        free = not self.card_open and not session.is_past and self.on_top
+        if not channel or not free or BY_ID["change.edit"].disabled_reason(self.situation):
+            return False
+        from hitl_tui.ui.screens.edit import FailedValueScreen
+
+        def done(applied: str | None) -> None:
+            if applied and session is self.session:
+                self._run_again(session)
+
+        self.app.push_screen(FailedValueScreen(session, channel, self.actor), done)
+        return True
+
+    def _run_again(self, session: ViewSession) -> None:
+        """Continue after a failure was fixed, as the person did last."""
+        if self.paces.is_running_on(session):
+            self.run_on()
+        else:
+            self.step()
+
+    def edit_channel(self, channel: str) -> None:
+        """Open the editor on a channel at the shown step."""
+        from hitl_tui.ui.screens.edit import EditScreen
+
+        session = self.session
+        if session is None or not channel:
+            return
+        deciding = self.card_open
+        self.close_card()
+
+        def done(thread_id: str | None) -> None:
+            if thread_id and thread_id != session.thread_id:
+                self.command(partial(self.open_thread, thread_id))
+                return
+            if thread_id:
+                self.travel(None)
+            if deciding:
+                self.command(partial(self._decide_again, session))
+
+        self.app.push_screen(EditScreen(session, channel, self.actor), done)
+
+    async def _decide_again(self, session: ViewSession) -> None:
+        """Go back to the card that the editor was opened from; the request may be about a new step by now."""
+        await session.drain()
+        self.show_news(session)
+        if session is self.session and session.request is not None:
+            self.open_card(session.request)
+
+    # The review card. It opens by itself if the user had let the thread run; after a single step it does
+    # not: a person who steps looks at the changes, which the card would hide.
+
+    @property
+    def card_state(self) -> Literal["", "open", "aside", "sending"]:
+        """State of the card, as for `Situation`."""
+        card = self.card if self.card_open else None
+        if card is None or card.review.unsent:
+            return "sending" if card else ""
+        return "open" if card.has_focus_within else "aside"
+
+    @property
+    def unsent(self) -> str:
+        """Return the decision that could still be undone, in words."""
+        return self.card.review.unsent if self.card is not None and self.card_open else ""
+
+    @property
+    def _voted(self) -> str:
+        """Message to a person who has voted on all waiting requests, as for `Situation`."""
+        requests = self.session.requests if self.session else ()
+        if not requests:
+            return ""
+        from hitl_tui.engine.thread.interrupts import has_voted
+
+        if not all(has_voted(asked, self.actor) for asked in requests):
+            return ""
+        from hitl_tui.view.card import vote_given
+
+        return vote_given(requests[0])
+
+    @property
+    def asked_about(self) -> Request | None:
+        """Return the request on the card while it waits, else the first that waits."""
+        waiting = self.session.requests if self.session else ()
+        wanted = self.card.review.request.id if self.card is not None else ""
+        return next((request for request in waiting if request.id == wanted), waiting[0] if waiting else None)
+
+    def decide(self) -> None:
+        """Open the review card, or go back to it: unsent input stays."""
+        if self.card_open and self.card is not None:
+            self.card.focus_choices()
+        elif self.session and self.session.requests:
+            from hitl_tui.engine.thread.interrupts import has_voted
+
+            waiting = self.session.requests
+            request = next(asked for asked in waiting if not has_voted(asked, self.actor))
+            self.open_card(request, summoned=True)
+
+    def open_card(self, request: Request, *, summoned: bool = False) -> None:
+        """Show the card of a request beside its subject.
+
+        Args:
+            summoned: whether a person opened it with a key, and may type on into it.
+        """
+        from hitl_tui.ui.widgets.review import ReviewPane
+        from hitl_tui.view.review import Review
+
+        session = self.session
+        assert session is not None
+        self.travel(None)
+        self.spotlight("")
+        self._card_shown_for = request.id
+        self._outcome_stays = False
+        self._close_followed()
+        if request.subject:
+            self.query_one(ChannelsPane).select(request.subject)
+        self._card_coming = True
+        self.read_styles("card")
+        self.set_class(True, "-deciding")
+        if self.card is None:
+            review = Review(session, request, self.actor, self.keymap, self.clock(), summoned=summoned)
+            beside = self.query_one(ValuePane)
+            self.card = ReviewPane(review, session, self, beside, self.attention, self.clock)
+            self.query_one("#body").mount(self.card)
+        else:
+            self.card.show_request(session, request, self.actor, summoned=summoned)
+
+    def _follow_with_card(self, session: ViewSession) -> None:
+        """Open the card if something waits and the user had let the thread run; close it if nothing waits."""
+        request, card = session.request, self.card
+        self._show_attending(session)
+        if card is None or not card.is_open:
+            if request is not None and self._card_opens_for(session):
+                self.open_card(request)
+            return
+        from hitl_tui.view.card import how_it_went, vote_given
+
+        asked, known, sent = self.asked_about, card.review.request.id, card.review.state == "sent"
+        gone = all(pending.id != known for pending in session.requests)
+        if gone and not sent and card.survives_refresh():
+            return
+        if asked is None:
+            if sent:
+                self._close_decided()
+            else:
+                self.show_message(how_it_went(session.view.ledger, known))
+                self.close_card()
+        elif sent and asked.id == known and asked.votes:
+            # One of several votes: nothing is left to do here for the person who has given it.
+            self.show_message(vote_given(asked))
+            self._close_decided()
+        else:
+            card.follow(session, asked)
+
+    def _show_attending(self, session: ViewSession) -> None:
+        """Show who has opened, left, claimed or handed over the request."""
+        attending = session.view.attending, tuple(request.handed for request in session.requests)
+        if attending != self._attending:
+            self._attending = attending
+            if self.card_open and self.card is not None:
+                self.card.attend(session)
+
+    def _card_opens_for(self, session: ViewSession) -> bool:
+        """Whether the card opens by itself: something waits, and the user had let the thread run."""
+        request = session.request
+        return (
+            request is not None
+            and not request.breakpoint
+            and not self.card_open
+            and self.paces.is_running_on(session)
+            and request.id != self._card_shown_for
+            and not session.is_past
+            and self.on_top
+        )
+
+    async def send_decision(self) -> bool:
+        """Send at once what could still be undone; return False if it was refused."""
+        return not self.card_open or self.card is None or await self.card.send_at_once()
+
+    def close_card(self) -> None:
+        """Hide the card; the request continues to wait."""
+        if self.card is None or not self.card_open:
+            return
+        self.card.leave()
+        self._card_coming = False
+        self.set_class(False, "-deciding")
+        self.query_one(ChannelsPane).focus()
         if self.session is not None:
-            self.session.revealed = Revealed(channel, step, value)
-            self.shown_value.show_again()
+            self.card_closed(self.session)
+        self.show_bars()
 
-    def show_work(self, text: str) -> None:
-        """Show the progress of an operation."""
-        self.show_message(text)
+    def card_closed(self, session: ViewSession) -> None:
+        """React to the card's being closed."""
 
-    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Show a short message in the footer; as a toast if it is longer. Never markup."""
-        role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
-        line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
-        short = (
-            "\n" not in text and cell_len(plain_text(line)) <= self.size.width * 2 // 3
-        )  # the keys get the remaining room
-        if short and self.on_top and self.display:
-            self.query_one(FooterBar).say(line)
+    def card_arrived(self) -> None:
+        """Note that the card is visible and has the focus."""
+        self._card_coming = False
+        self.show_bars()
+
+    def card_changed(self) -> None:
+        """Update the keys: other ones work now."""
+        self.show_bars()
+
+    def play_about_card(self, name: str) -> None:
+        """Play the conversation of a verb about the request on the card."""
+        from hitl_tui.ui.conversations import play
+        from hitl_tui.verbs import verbs
+
+        session, request = self.session, self.asked_about
+        if session is not None and request is not None:
+            verb = verbs()[name].load()
+            call = self.card.review.draft.part if self.card is not None and self.card_open else None
+            self.command(partial(play, self, session, verb, request=request.id, call=call))
+
+    def not_shown(self, request: Request) -> str:
+        """Return why the subject can't be seen beside the card, "" if it can; show it if possible."""
+        session, pane = self.session, self.query_one(ValuePane)
+        if session is None or not request.subject or request.subject not in session.view.values:
+            return ""
+        name = sanitise_line(request.subject, _NAME)
+        if session.is_past or pane.text is None or pane.text.channel != request.subject:
+            self.travel(None)
+            self.query_one(ChannelsPane).select(request.subject)
+            return f"{name} was not on screen; look at it, then press again"
+        if not rows_on_screen(pane):
+            if self.spotlit:
+                self.spotlight("")
+                return f"{name} was not on screen; look at it, then press again"
+            return f"{name} is not on screen; make the window larger"
+        return ""
+
+    def edit_asked(self) -> None:
+        """Edit the subject; that of an inner thread is edited there."""
+        request = self.asked_about
+        if request is not None and request.thread:
+            self.go_to_thread(request.thread)
+        elif request is not None and request.subject:
+            self.edit_channel(request.subject)
+
+    def other_request(self, by: int) -> None:
+        """Show another of the waiting requests."""
+        waiting = self.session.requests if self.session else ()
+        request = self.asked_about
+        if request is not None and len(waiting) > 1:
+            other = waiting[(waiting.index(request) + by) % len(waiting)]
+            self.command(partial(self._ask_instead, other))
+
+    async def _ask_instead(self, request: Request) -> None:
+        """Show this request; first send a decision about the previous one."""
+        sent = await self.send_decision()
+        waiting = self.session.requests if self.session else ()
+        if sent and any(other.id == request.id for other in waiting):
+            self.open_card(request)
+
+    def restore_draft(self, session: ViewSession) -> None:
+        """Restore the input of a refused answer: if its request has gone, the card comes back with it."""
+        card = self.card
+        gone = card is not None and all(request.id != card.review.request.id for request in session.requests)
+        if card is not None and gone and session is self.session and card.survives_refresh():
+            card.is_open = True
+            self.set_class(True, "-deciding")
+
+    # Outcomes of the person's decisions, in place of the card.
+
+    @property
+    def followed_open(self) -> bool:
+        """Whether the outcomes of the person's decisions are shown in place of the card."""
+        return bool(self.query("#followed"))
+
+    def switch_followed(self) -> None:
+        """Show the outcomes of the person's decisions, or hide them; first send the card's decision."""
+        if self.card_open:
+            self._outcome_stays = not self._outcome_stays
+            stays = "once you have decided, the results stay here"
+            self.show_message(stays if self._outcome_stays else "once you have decided, the card closes")
+        elif self.followed_open:
+            self._close_followed()
+            self.query_one(ChannelsPane).focus()
         else:
-            seconds = _READ_SECONDS * (1 + len(text) // _READ_CHARS)
-            self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=seconds)
+            self._show_followed()
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Show why a command was refused."""
-        error = event.worker.error
-        if event.state is WorkerState.ERROR and isinstance(error, HitlError):
-            self.complain(error)
+    def _show_followed(self) -> None:
+        from hitl_tui.ui.widgets.followed import FollowedPane
+
+        if self.session is not None and not self.followed_open:
+            self.read_styles("card")
+            self.add_class("-followed")
+            way = self.key_hints["look.followed"]
+            self.query_one("#body").mount(FollowedPane(self.session, self.actor, way))
+
+    def _close_followed(self) -> None:
+        self.remove_class("-followed")
+        self.query("#followed").remove()
+
+    def _close_decided(self) -> None:
+        """Close the card after its decision was sent, or replace it by the outcome."""
+        stays = self._outcome_stays or self.attention.stays
+        self.close_card()
+        if stays:
+            self._show_followed()
 
 
-def _breakpoint(size: int, breakpoints: Sequence[tuple[int, str]]) -> str:
-    """Return the class that Textual gives a screen of that size on a resize."""
-    return next(name for least, name in reversed(breakpoints) if size >= least)
+def _may_repeat(session: ViewSession) -> bool:
+    """Whether a node may have to run again: it failed, or what it asked of models is in no step."""
+    progress = session.view.progress
+    return not session.running and (progress.status == "failed" or bool(progress.uses))
 
 
-def _first_channel(session: ViewSession) -> str:
-    """Return the first channel to show: a request's subject, else a text of the newest step, else any."""
-    if session.request is not None and session.request.subject:
-        return session.request.subject
-    rows = session.step_view.rows
-    written = [row for row in rows if row.mark != " "] or list(rows)
-    texts = [row for row in written if row.kind == "text"] or written
-    return texts[0].name if texts else ""
+def _kept(session: ViewSession) -> KeptBreakpoints:
+    return kept_breakpoints(session.view.graph.name, session.view.source)
+
+
+def armed(session: ViewSession) -> tuple[Breakpoint, ...]:
+    """Return the breakpoints that the graph can have as it is now."""
+    if not session.breakpoints:
+        return ()
+    from hitl_tui.drivers.breakpoints import fits
+
+    return tuple(point for point in session.breakpoints if fits(point, session.view.graph))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from rich.cells import cell_len
 from textual import events, on
@@ -239,22 +239,12 @@ def _is_paused(thread: ThreadSummary) -> bool:
     return thread.status == "waiting" and thread.reason == "paused"
 
 
-class ThreadsWays(Protocol):
-    """Destinations of the list."""
-
-    def choose_waiting(self) -> None:
-        """Show the queue in its place."""
-
-    def new(self) -> None:
-        """Ask for a graph to start a thread of."""
-
-
 class ThreadsScreen(OverlayScreen):
     """Returns the id of the thread to open, or None.
 
     Args:
         keys: the keys that opened it and close it again.
-        to: its destinations, None if it can only open a thread.
+        do: does an action of the run screen below; None if the list can only open a thread.
         actor: who deletes.
         first: its first page, None to load it.
         leave: called with the result instead of closing, if it is the first screen and stays.
@@ -284,7 +274,7 @@ class ThreadsScreen(OverlayScreen):
         now: Callable[[], int],
         keys: Sequence[str] = (),
         *,
-        to: ThreadsWays | None = None,
+        do: Callable[[str], None] | None = None,
         actor: str | None = None,
         first: ThreadRows | None = None,
         leave: Callable[[str | None], None] | None = None,
@@ -295,12 +285,12 @@ class ThreadsScreen(OverlayScreen):
         self._leave = leave
         self._hub = hub
         self._now = now
-        self._to = to
+        self._do = do
         self._actor = actor
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
-        if self._to is not None:
+        if self._do is not None:
             yield PageHeader()
         yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
@@ -308,7 +298,7 @@ class ThreadsScreen(OverlayScreen):
 
     @property
     def _keys_shown(self) -> Sequence[tuple[str, str]]:
-        leads = () if self._to is not None else ("threads.waiting", "threads.new")
+        leads = () if self._do is not None else ("threads.waiting", "threads.new")
         without = (*leads, "threads.workers") if self._hub.no_workers else leads
         return [entry for entry in _KEYS if entry[0] not in without]
 
@@ -316,7 +306,7 @@ class ThreadsScreen(OverlayScreen):
         """Disable destinations that don't exist here."""
         if action == "workers":
             return not self._hub.no_workers
-        return self._to is not None or action not in ("waiting", "new")
+        return self._do is not None or action not in ("waiting", "new")
 
     def on_mount(self) -> None:
         """Show the first page."""
@@ -431,15 +421,15 @@ class ThreadsScreen(OverlayScreen):
 
     def action_waiting(self) -> None:
         """Show the queue."""
-        if self._to is not None:
+        if self._do is not None:
             self.dismiss(None)
-            self._to.choose_waiting()
+            self._do("app.queue")
 
     def action_new(self) -> None:
         """Start a thread."""
-        if self._to is not None:
+        if self._do is not None:
             self.dismiss(None)
-            self._to.new()
+            self._do("app.new")
 
     def action_mark(self) -> None:
         """Mark the selected thread, or unmark it, and go to the next one."""

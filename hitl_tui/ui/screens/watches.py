@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -20,26 +21,48 @@ from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.work import start_work
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
-from hitl_tui.view.watches import WatchedValue, watch_columns, watch_line
+from hitl_tui.view.watches import WatchedValue, watch, watch_columns, watch_line
+
+_SAMPLES: Final = 60
+"""Number of steps of the history."""
 
 
 class WatchesPane(LineView):
-    """Expressions, their values at the shown step, and their history over the run; hidden without any."""
+    """Expressions, their values at the shown step, and their history over the run.
+
+    The history is read while the thread is at rest: it never delays a run.
+    """
 
     def __init__(self) -> None:
         super().__init__("watches", "Watches")
         self.can_focus = False
         self._watches: Sequence[WatchedValue] = ()
         self._samples: Sequence[Sequence[Sample]] = ()
+        self._sampled: tuple[object, ...] = (None, 0, ())
 
-    def show_watches(
-        self, watches: Sequence[WatchedValue], samples: Sequence[Sequence[Sample]], step: int
-    ) -> None:
-        """Show them at a step, with samples as far as they are available."""
-        self._watches, self._samples = watches, samples
+    def show_session(self, session: ViewSession, texts: tuple[str, ...]) -> None:
+        """Show expressions at the shown step of a thread."""
+        step, channels = session.step_view, session.view.graph.channels
+        wanted = (session, step.step, texts)
+        if (wanted[0], wanted[2]) != (self._sampled[0], self._sampled[2]):
+            self._samples, self._sampled = (), (session, -1, texts)
+        self._watches = [watch(text, step, channels) for text in texts]
         self._fill_rows()
-        self.set_titles(f"Watches at step {step}")
+        self.set_titles(f"Watches at step {step.step}")
+        if step.checkpoint is not None and not session.running and wanted != self._sampled:
+            self._sampled = wanted
+            start_work(self, partial(self._sample, session, texts), group="watches", exclusive=True)
+
+    async def _sample(self, session: ViewSession, texts: tuple[str, ...]) -> None:
+        thread_id = session.shown[0] if session.shown else session.thread_id
+        driver = await session.driver_of(thread_id)
+        samples = await driver.series(texts, session.step_view.step, _SAMPLES)
+        if self._sampled[::2] == (session, texts):
+            self._samples = samples
+            self._fill_rows()
 
     def _fill_rows(self) -> None:
         columns, width = watch_columns(self._watches), self.scrollable_content_region.width

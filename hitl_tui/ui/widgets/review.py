@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from hitl_tui.engine.commands import Answer, Run
+from hitl_tui.engine.commands import Answer, LookAt, Run, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
@@ -26,11 +26,13 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView, TextView
 from hitl_tui.ui.widgets.safe_text import ReasonField
+from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.card import ReviewCard, choice_answer, newest_versions
 from hitl_tui.view.form import Reading
 from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
+from hitl_tui.view.presence import Attention, claim_of
 from hitl_tui.view.review import Decision, Effect, Review, Send, Since, Write
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -51,14 +53,8 @@ class CardHost(Protocol):
     def card_changed(self) -> None:
         """Update the keys: other ones work now."""
 
-    def play(self, name: str) -> None:
+    def play_about_card(self, name: str) -> None:
         """Play the conversation of a verb about the request."""
-
-    def comment(self) -> None:
-        """Comment on a passage of the subject."""
-
-    def uncomment(self) -> None:
-        """Undo the last comment."""
 
     def other_request(self, by: int) -> None:
         """Show another of the waiting requests."""
@@ -78,12 +74,6 @@ class CardHost(Protocol):
     async def after_answer(self, session: ViewSession) -> None:
         """React to an accepted answer."""
 
-    def lines_below(self, request: Request) -> int:
-        """Return how many lines of the subject are below its visible part."""
-
-    def scroll_subject(self, by: int) -> None:
-        """Scroll the subject by pages."""
-
     def not_shown(self, request: Request) -> str:
         """Return why the subject can't be seen beside the card, "" if it can; shows it if possible."""
 
@@ -92,7 +82,16 @@ class CardHost(Protocol):
 
 
 class ReviewPane(Vertical):
-    """Paints a `Review`, and passes keys, clicks and the time to it."""
+    """Paints a `Review`, and passes keys, clicks and the time to it.
+
+    While it is open, other people see that this person has the request open.
+
+    Args:
+        beside: the pane that shows the subject.
+
+    Attributes:
+        is_open: whether it is on screen.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("list.page_up", "scroll_text(-1)"),
@@ -108,13 +107,24 @@ class ReviewPane(Vertical):
     ]
 
     def __init__(
-        self, review: Review, session: ViewSession, host: CardHost, clock: Callable[[], float]
+        self,
+        review: Review,
+        session: ViewSession,
+        host: CardHost,
+        beside: ValuePane,
+        attention: Attention,
+        clock: Callable[[], float],
     ) -> None:
         super().__init__(id="card")
+        self.is_open = True
         self._review = review
         self._session = session
         self._host = host
+        self._beside = beside
+        self._attention = attention
         self._clock = clock
+        self._looking: Timer | None = None
+        self._looked_at: tuple[ViewSession, str] | None = None
         self._words = ""
         self._card: ReviewCard | None = None
         self._laid_out: tuple[object, ...] = ()
@@ -142,6 +152,7 @@ class ReviewPane(Vertical):
         self.watch(self.query_one("#card-text"), "scroll_y", self.show_more, init=False)
         self._timer = self.set_interval(_TICK, self._tick, pause=True)
         self.border_title = Content("Your decision")
+        self._look_at(self._session, self._review.request)
         self._do(self._review.begin(self._clock()))
 
     @property
@@ -159,9 +170,43 @@ class ReviewPane(Vertical):
     ) -> None:
         """Show a request; `summoned` if a person opened the card with a key."""
         self._session = session
+        self.is_open = True
         effects = self.review.ask(session, request, actor, self._clock(), summoned=summoned)
         if self.is_mounted:
+            self._look_at(session, request)
             self._do(effects)
+
+    def _look_at(self, session: ViewSession, request: Request) -> None:
+        """Show others that this person has the card open, once that lasts a while."""
+        self._look_away()
+
+        def look() -> None:
+            self._looked_at = session, request.id
+            self._tell(session, LookAt(request.id, self._review.actor))
+
+        self._looking = self.set_timer(self._attention.look_seconds, look)
+
+    def _look_away(self) -> None:
+        """Stop showing that."""
+        if self._looking is not None:
+            self._looking.stop()
+        looked, self._looked_at = self._looked_at, None
+        if looked is not None:
+            self._tell(looked[0], LookAt("", self._review.actor))
+
+    def _tell(self, session: ViewSession, command: LookAt | Unclaim) -> None:
+        start_work(self, partial(session.driver.execute, command), group="attention")
+
+    def leave(self) -> None:
+        """Note that the card is hidden: cancel sending, and release a claim that was made without deciding."""
+        self.is_open = False
+        self.take_back()
+        session, request, actor = self._session, self._review.request, self._review.actor
+        self._look_away()
+        claim = claim_of(session.view.attending, request, session.hub.now())
+        if request in session.requests and claim is not None and claim.actor == actor:
+            self._tell(session, Unclaim(request.id, actor, left=True))
+        self._beside.show_comments(())
 
     def follow(self, session: ViewSession, request: Request) -> None:
         """Follow the thread, which has moved: show the next request, or the same one about its new step."""
@@ -203,19 +248,45 @@ class ReviewPane(Vertical):
         if self._review.state != state:
             self._do(())
 
-    def add_comment(self, comment: Comment) -> None:
-        """Keep a comment on a passage, and show it."""
-        self.review.comment(comment)
-        self._card = None
-        self._do(("choices",))
+    def comment(self) -> None:
+        """Comment on a passage of the subject: the selected one, or one to choose."""
+        from hitl_tui.ui.screens.comment import CommentScreen
+        from hitl_tui.view.comments import first_changed, passages, selected_passages
 
-    def drop_comment(self) -> bool:
-        """Undo the last comment; return False if there is none."""
-        dropped = self.review.drop_comment()
-        if dropped:
+        review = self.review
+        subject = review.request.subject or ""
+        found = passages(subject, self._session.view.values.get(subject)) if subject else ()
+        if not found:
+            self._host.show_message("there is no text here to comment on", severity="warning")
+            return
+        selected = self.screen.get_selected_text() or ""
+        before = self._beside.rows_before_selection()
+        chosen = selected_passages(found, selected, before) if selected.strip() else ()
+        first = 0 if chosen else first_changed(found, review.card.revised)
+
+        def answered(comment: Comment | None) -> None:
+            if comment is not None:
+                self.review.comment(comment)
+                self._card = None
+                self._do(("choices",))
+
+        asked = CommentScreen(subject, chosen or found, first, first, review.comments)
+        self.app.push_screen(asked, answered)
+
+    def uncomment(self) -> None:
+        """Undo the last comment."""
+        if self.review.drop_comment():
             self._card = None
             self._do(("choices",))
-        return dropped
+        else:
+            self._host.show_message("there is no comment to undo", severity="warning")
+
+    def _show_comments(self) -> None:
+        """Show the comments beside their passages."""
+        from hitl_tui.view.comments import destination
+
+        comments = self._review.comments if self.is_open else ()
+        self._beside.show_comments(comments, destination(self._review.request))
 
     def step_back(self) -> None:
         """Go back to the previously decided action."""
@@ -417,6 +488,7 @@ class ReviewPane(Vertical):
             choices.cursor_row = review.cursor
         choices.arm(review.armed)
         self._show_note()
+        self._show_comments()
         self._host.card_changed()
 
     def _show_note(self) -> None:
@@ -470,7 +542,7 @@ class ReviewPane(Vertical):
         more = self.query_one("#card-more", LineView)
         here, beside = (
             _rows_below(self.query_one("#card-text", LineView)),
-            self._host.lines_below(self._review.request),
+            self._lines_beside,
         )
         subject = sanitise_line(self._review.request.subject or "", _NODE)
         below = words_below(
@@ -482,6 +554,15 @@ class ReviewPane(Vertical):
         more.styles.height = 1
         if shown and list(more.lines) != [(Span(words, "accent"),)]:
             more.show([(Span(words, "accent" if below else "dim"),)])
+
+    @property
+    def _lines_beside(self) -> int:
+        """Number of lines of the subject that are below its visible part."""
+        pane, subject = self._beside, self._review.request.subject
+        seen = rows_on_screen(pane)
+        if not subject or pane.text is None or pane.text.channel != subject or not seen:
+            return 0
+        return max(len(pane.lines) - round(pane.scroll_y) - seen.stop, 0)
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
@@ -518,7 +599,7 @@ class ReviewPane(Vertical):
         text = self.query_one("#card-text", LineView)
         at_end = round(text.scroll_y) >= text.max_scroll_y if by > 0 else round(text.scroll_y) <= 0
         if at_end:
-            self._host.scroll_subject(by)
+            self._beside.turn_pages(by)
         else:
             text.turn_pages(by, kept=1)
 
@@ -532,23 +613,23 @@ class ReviewPane(Vertical):
     @decides
     def action_claim(self) -> None:
         """Claim the request for a while, or release it."""
-        self._host.play("claim")
+        self._host.play_about_card("claim")
 
     def action_hand_over(self) -> None:
         """Hand the request over."""
-        self._host.play("hand-over")
+        self._host.play_about_card("hand-over")
 
     def action_comment(self) -> None:
         """Comment on a passage."""
-        self._host.comment()
+        self.comment()
 
     def action_uncomment(self) -> None:
         """Undo the last comment."""
-        self._host.uncomment()
+        self.uncomment()
 
     def action_allow(self) -> None:
         """Allow the requested call, and others like it."""
-        self._host.play("allow")
+        self._host.play_about_card("allow")
 
     def action_other(self, action_id: str) -> None:
         """Show another of the waiting requests."""

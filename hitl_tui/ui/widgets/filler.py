@@ -1,17 +1,19 @@
-"""Fills the free rows of the run screen's panes: on a high screen, and in the spotlight."""
+"""Fills the free rows of panes: on a high screen, and in the spotlight."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hitl_tui.engine.log.outcomes import Frame
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lens import LensPane
+from hitl_tui.ui.widgets.lines import Column
+from hitl_tui.ui.widgets.shown_value import ShownValue
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
@@ -29,9 +31,8 @@ from hitl_tui.view.value_source import (
 )
 
 if TYPE_CHECKING:
+    from textual.geometry import Size
     from textual.timer import Timer
-
-    from hitl_tui.ui.screens.run import RunScreen
 
 _LEAST: Final = 4
 """Number of free rows below which nothing is added."""
@@ -45,6 +46,23 @@ _STANDS: Final = 0.4
 """Seconds after which a step that is shown during a run gets more than its own rows."""
 
 
+class Layout(NamedTuple):
+    """What the free rows of the panes depend on, besides the shown step.
+
+    Attributes:
+        spotlight: the pane that is shown alone, "" for none.
+        high: whether the screen has rows to show more than necessary.
+        deciding: whether a card is beside the panes.
+        searching: whether a search is.
+    """
+
+    spotlight: str
+    high: bool
+    deciding: bool
+    searching: bool
+    size: Size
+
+
 class FillerRows:
     """Fills free rows on a high screen, or of a pane in the spotlight, once a step is shown for a while.
 
@@ -53,45 +71,62 @@ class FillerRows:
     other nodes in the rows that the values leave; without code, contracts; beside a card, the descriptions
     of the channels. In the spotlight, the channels have their values below them, the timeline what its steps
     changed, and the stream the output of earlier steps.
+
+    Args:
+        right: the column of the lens and the stream.
+        share_rows: gives the stream's rows to the lens if it needs none; returns whether it did.
+        refresh: calls `show` again, once a step was shown for a while.
     """
 
-    def __init__(self, screen: RunScreen) -> None:
-        self._screen = screen
+    def __init__(
+        self,
+        channels: ChannelsPane,
+        shown_value: ShownValue,
+        value: ValuePane,
+        right: Column,
+        lens: LensPane,
+        stream: StreamPane,
+        timeline: TimelinePane,
+        *,
+        share_rows: Callable[[ViewSession], bool],
+        refresh: Callable[[], None],
+    ) -> None:
+        self._channels, self._shown_value, self._value = channels, shown_value, value
+        self._right, self._lens, self._stream, self._timeline = right, lens, stream, timeline
+        self._share_rows, self._refresh = share_rows, refresh
         self._wanted: tuple[object, ...] = ()
         self._seen: Checkpoint | None = None
         self._since = 0.0
         self._later: Timer | None = None
 
-    def show(self, session: ViewSession) -> None:
+    def show(self, session: ViewSession, layout: Layout) -> None:
         """Update the panes for the shown step, once its value is loaded."""
-        screen = self._screen
-        spotlight = screen.stage.pane
-        has_room = screen.is_high or spotlight in ("channels", "timeline", "stream")
+        spotlight = layout.spotlight
+        has_room = layout.high or spotlight in ("channels", "timeline", "stream")
         # In the spotlight the audience watches new output, and nothing else.
         stands = has_room and (not session.running or (not spotlight and self._stands(session)))
         if spotlight != "channels" or not stands:
-            screen.query_one(ChannelsPane).show_below(())
+            self._channels.show_below(())
         if spotlight != "timeline" or not stands:
-            screen.query_one(TimelinePane).show_below(())
+            self._timeline.show_below(())
         if not has_room:
             self._wanted = ()
-            screen.query_one(StreamPane).show_below(())
+            self._stream.show_below(())
             return
-        channel, mode = screen.query_one(ChannelsPane).selected, screen.shown_value.mode
-        rest = stands and not screen.shown_value.loading
-        failed = screen.shown_value.shows_failure(session)
-        deciding = screen.review.card_open
+        channel, mode = self._channels.selected, self._shown_value.mode
+        rest = stands and not self._shown_value.loading
         wanted = (
-            *(session, session.step_view.checkpoint, session.node_at_hand, channel, mode, screen.size),
-            *(rest, failed, deciding, spotlight, screen.search.pane is not None),
+            *(session, session.step_view.checkpoint, session.node_at_hand, channel, mode),
+            *(rest, self._shown_value.shows_failure, layout),
         )
         if wanted != self._wanted:
             self._wanted = wanted
             if rest:
-                start_work(screen, partial(self._load, session, channel), group="spare rows", exclusive=True)
+                load = partial(self._load, session, channel, layout)
+                start_work(self._value, load, group="spare rows", exclusive=True)
             else:
-                screen.query_one(ValuePane).show_below(())
-                screen.query_one(StreamPane).show_below(())
+                self._value.show_below(())
+                self._stream.show_below(())
 
     def _stands(self, session: ViewSession) -> bool:
         """Whether the same step has been shown for a while, as during a call of a model."""
@@ -100,57 +135,60 @@ class FillerRows:
             self._seen, self._since = point, now
         stands = now - self._since >= _STANDS
         if not stands and self._later is None:
-            self._later = self._screen.set_timer(self._since + _STANDS - now, self._show_later)
+            self._later = self._value.set_timer(self._since + _STANDS - now, self._show_later)
         return stands
 
     def _show_later(self) -> None:
         self._later = None
-        if self._screen.session is not None:
-            self.show(self._screen.session)
+        self._refresh()
 
-    async def _load(self, session: ViewSession, channel: str) -> None:
+    async def _load(self, session: ViewSession, channel: str, layout: Layout) -> None:
         laid_out = asyncio.Event()
-        self._screen.call_after_refresh(laid_out.set)
+        self._value.call_after_refresh(laid_out.set)
         await laid_out.wait()  # until then, the free rows are those of another step
-        spotlight = self._screen.stage.pane
-        if spotlight in ("channels", "timeline"):
-            await self._in_spotlight(session, channel, spotlight)
+        if layout.spotlight in ("channels", "timeline"):
+            await self._in_spotlight(session, channel, layout.spotlight)
             return
-        value, stream = self._screen.query_one(ValuePane), self._screen.query_one(StreamPane)
-        deciding = self._screen.review.card_open
+        value, stream = self._value, self._stream
         about = await self._about_node(session, stream.scrollable_content_region.width)
-        if spotlight == "stream":
+        if layout.spotlight == "stream":
             stream.show_below((*await self._written_before(session), *about))
             return
         stream.show_below(about)
-        self._screen.share_rows(session)
+        is_silent = self._share_rows(session)
         rows: list[Line] = []
-        left = 0 if self._screen.shown_value.shows_failure(session) else value.rows_left
+        left = 0 if self._shown_value.shows_failure else value.rows_left
         if channel and left > _LEAST:
-            versions = () if deciding else await version_lines(session, channel, left - 2)
+            versions = () if layout.deciding else await version_lines(session, channel, left - 2)
             rows += [(), *versions] if versions else []
             width = min(value.scrollable_content_region.width, READ)
             rows += other_values(session.step_view, channel, width, left - len(rows))
-            if deciding or not await session.code(session.node_at_hand):
+            if layout.deciding or not await session.code(session.node_at_hand):
                 rows += declared_lines(session.view.graph, width)
-            if not deciding:
+            if not layout.deciding:
                 room = left - len(rows)
-                rows += await self._other_code(session, width, room) or _contracts(session, room)
+                code = await _other_code(session, width, room, with_current=layout.spotlight == "value")
+                rows += code or _contracts(session, room)
         value.show_below(tuple(rows[: max(left, 0)]))
-        if not deciding:
-            await self._show_before(session)
+        if not layout.deciding:
+            whole = layout.searching or layout.spotlight == "lens"
+            await self._show_before(session, whole=whole, is_silent=is_silent)
 
-    async def _show_before(self, session: ViewSession) -> None:
-        """Show the changes of the steps before the shown one, in its free rows."""
-        lens, column = self._screen.query_one(LensPane), self._screen.query_one("#right")
-        high = column.size.height
-        if self._screen.search.pane is not None or self._screen.stage.pane == "lens":
-            most = lens.outer_size.height
+    async def _show_before(self, session: ViewSession, *, whole: bool, is_silent: bool) -> None:
+        """Show the changes of the steps before the shown one, in its free rows.
+
+        Args:
+            whole: whether the pane keeps its height.
+            is_silent: whether the stream needs no rows.
+        """
+        high = self._right.size.height
+        if whole:
+            most = self._lens.outer_size.height
         else:
-            most = high - _BRIEF_STREAM if self._screen.is_stream_silent else int(high * _SHARE)
-        room = most - 2 - lens.own_rows
+            most = high - _BRIEF_STREAM if is_silent else int(high * _SHARE)
+        room = most - 2 - self._lens.own_rows
         before = await session.changes_before(session.step_view.step, room // 3) if room > _LEAST else ()
-        lens.show_before(session, _before(before, room))
+        self._lens.show_before(session, _before(before, room))
 
     async def _about_node(self, session: ViewSession, width: int) -> tuple[Line, ...]:
         """Return code and contract of the current node, what it will read, and what its channels are for."""
@@ -172,7 +210,7 @@ class FillerRows:
 
         Half of the rows are left to the code of the current node, if that is known.
         """
-        stream, step = self._screen.query_one(StreamPane), session.step_view.step
+        stream, step = self._stream, session.step_view.step
         room = stream.rows_left // 2 if await session.code(session.node_at_hand) else stream.rows_left
         rows: list[Line] = []
         for point, text in await session.streams_before(step, max(room // 3, 0)):
@@ -186,25 +224,9 @@ class FillerRows:
         changed = _before(changes, room - len(rows))
         return (*rows, *changed[1:], *changed[:1])
 
-    async def _other_code(self, session: ViewSession, width: int, room: int) -> tuple[Line, ...]:
-        """Return the code of the other nodes, and the file of the graph, as far as there is room."""
-        from hitl_tui.view.frames import code_lines
-
-        names = [node.name for node in session.view.graph.nodes]
-        at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
-        if self._screen.stage.pane == "value":  # the pane with the code of the current node is hidden
-            names, at = [*names[at:], *names[: max(at, 0)]], -1
-        frames: list[Frame] = []
-        for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
-            if sum(len(frame.lines) + 2 for frame in frames) >= room:
-                break
-            frames += await session.code(name)
-        return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
-
     async def _in_spotlight(self, session: ViewSession, channel: str, spotlight: str) -> None:
         """Show below the timeline what its steps changed; below the table first what its rows cut off."""
-        step, screen = session.step_view, self._screen
-        timeline, table = screen.query_one(TimelinePane), screen.query_one(ChannelsPane)
+        step, timeline, table = session.step_view, self._timeline, self._channels
         room = timeline.rows_left if spotlight == "timeline" else table.rows_left
         rows: list[Line] = []
         if spotlight == "channels":
@@ -221,6 +243,26 @@ class FillerRows:
             timeline.show_below(below)
         else:
             table.show_below(below)
+
+
+async def _other_code(session: ViewSession, width: int, room: int, *, with_current: bool) -> tuple[Line, ...]:
+    """Return the code of the other nodes, and the file of the graph, as far as there is room.
+
+    Args:
+        with_current: whether to begin with the current node, whose code is shown nowhere else.
+    """
+    from hitl_tui.view.frames import code_lines
+
+    names = [node.name for node in session.view.graph.nodes]
+    at = names.index(session.node_at_hand) if session.node_at_hand in names else -1
+    if with_current:
+        names, at = [*names[at:], *names[: max(at, 0)]], -1
+    frames: list[Frame] = []
+    for name in (*names[at + 1 :], *names[: max(at, 0)], ""):
+        if sum(len(frame.lines) + 2 for frame in frames) >= room:
+            break
+        frames += await session.code(name)
+    return ((), *code_lines(frames, width, room - 1)) if frames and room > _LEAST else ()
 
 
 def _contracts(session: ViewSession, room: int) -> tuple[Line, ...]:
