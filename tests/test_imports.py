@@ -103,14 +103,23 @@ def test_no_module_imports_one_that_imports_it() -> None:
 
 
 @pytest.mark.slow
-def test_not_even_types_go_in_a_circle_in_ui_but_among_the_parts_of_the_run_screen() -> None:
-    def family(name: str) -> str:
-        return "hitl_tui.ui.screens.run" if name.startswith("hitl_tui.ui.screens.run_") else name
+def test_not_even_types_go_in_a_circle_in_ui() -> None:
+    assert list(TopologicalSorter(imports_inside("hitl_tui.ui", types=True)).static_order())
 
-    graph: dict[str, set[str]] = {}
-    for name, found in imports_inside("hitl_tui.ui", types=True).items():
-        graph.setdefault(family(name), set()).update({family(other) for other in found} - {family(name)})
-    assert list(TopologicalSorter(graph).static_order())
+
+def test_the_run_screen_has_few_files_and_none_of_its_parts_holds_it() -> None:
+    ui = Path(hitl_tui.__file__).parent / "ui"
+    assert len(list((ui / "screens").glob("run*.py"))) <= 5
+    names = {"RunScreen", "RunPanes", "StageScreen"}
+    holders = [
+        (path.name, owner.name)
+        for path in ui.rglob("*.py")
+        for owner in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(owner, ast.ClassDef) and owner.name not in {"HitlApp", *names}
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Name) and node.id in names
+    ]
+    assert holders == []
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -139,7 +139,7 @@ async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
         assert it.session.thread_id == "closure-explainer"
         await it.press("escape")
         await it.gone("n Next match")
-        assert not it.run.finding is not None
+        assert it.run.finding is None
 
 
 def asked() -> GraphRunner:
@@ -226,7 +226,7 @@ async def test_with_enough_room_the_search_stays_beside_the_panes():
         await it.until(lambda: it.session.step_view.step == 3)
         await it.press("escape")
         await it.gone("When did a condition become true?")
-        assert (it.run.finding is not None, it.session.is_past) == (False, False)
+        assert (it.run.finding, it.session.is_past) == (None, False)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.stage_file import read_script
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run_panes import PANES
+from hitl_tui.ui.screens.run_stage import StageScreen
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.show_state import ShowFile
@@ -218,7 +219,7 @@ async def test_a_held_presentation_stays_until_it_is_continued(tmp_path: Path) -
         await screen.press("p")
         await screen.shows("p Continue")
         await screen.press("space")
-        await screen.until(lambda: screen.run.stage.show is not None and screen.run.stage.show.going)
+        await screen.until(lambda: isinstance(screen.run, StageScreen) and screen.run.performance.going)
         assert screen.session.view.progress.head == 0
         await screen.press("p")
         await screen.shows("stop 2 of 5")

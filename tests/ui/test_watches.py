@@ -68,7 +68,7 @@ async def test_a_strip_read_before_the_first_layout_is_painted_after_it():
     async with live(asked(), inputs={}) as it:
         pane = WatchesPane()
         mounted = it.run.query_one("#middle").mount(pane)
-        pane.show_watches([WatchedValue("n", " ", 1)], [[Sample(0, 0), Sample(1, 1)]], 1)
+        pane.fill([WatchedValue("n", " ", 1)], [[Sample(0, 0), Sample(1, 1)]])
         assert not pane.size
         await mounted
         await it.shows("n  1  ▁█")

@@ -41,7 +41,7 @@ def test_listing_the_verbs_imports_none_of_them() -> None:
 
 HOSTS_OF_VERBS = {"ui/conversations.py", "plain/conversations.py", "cli/verbs.py"}
 RUNS = {
-    *("ui/screens/run.py", "ui/screens/run_stepping.py", "ui/screens/run_stage.py", "view/stage.py"),
+    *("ui/screens/run.py", "ui/screens/run_actions.py", "ui/screens/run_stage.py", "view/stage.py"),
     *("view/tape.py", "plain/context.py", "plain/running.py", "cli/opening.py", "cli/headless.py"),
     *("cli/play.py", "cli/present.py", "cli/detached.py", "team/workers/worker.py"),
 }

@@ -190,7 +190,7 @@ class RunScreen(RunPanes):
         self._bring_breakpoints(session)
         self.paces.begin(session, before)
         self.keep_search(session)
-        self._attach(session)
+        self._show_session(session)
         self._seen_error = session.view.error  # the editor opens by itself only for later failures
         if session.view.checkpoints:
             self.on_progress(session)
@@ -222,7 +222,7 @@ class RunScreen(RunPanes):
 
         self.app.push_screen(InputsScreen(session.view.graph, context), started)
 
-    def _attach(self, session: ViewSession) -> None:
+    def _show_session(self, session: ViewSession) -> None:
         """Show a session from now on."""
         if self.session is not None:
             self.left[self.session.thread_id] = self.session.view.progress
@@ -841,7 +841,7 @@ class RunScreen(RunPanes):
         if self.card is None:
             review = Review(session, request, self.actor, self.keymap, self.clock(), summoned=summoned)
             beside = self.query_one(ValuePane)
-            self.card = ReviewPane(review, session, self, beside, self.attention, self.clock)
+            self.card = ReviewPane(review, session, self, beside, attention=self.attention, clock=self.clock)
             self.query_one("#body").mount(self.card)
         else:
             self.card.show_request(session, request, self.actor, summoned=summoned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -20,7 +20,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.sizes import BREAKPOINTS, HEIGHTS, HIGH_FROM, WIDE_FROM
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.ui.widgets.filler import FillerRows, Layout
+from hitl_tui.ui.widgets.filler import FillerRows, Panes, RowsLayout
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import BannerBar, HeaderBar
@@ -78,7 +78,7 @@ class RunPanes(RoleScreen):
         self.hub = hub
         self.actor = actor
         self.keymap = keymap
-        self.key_hints = keymap.key_hints
+        self.key_hints: Mapping[str, str] = keymap.key_hints
         self.session: ViewSession | None = None
         self.card: ReviewPane | None = None
         self.search_pane: SearchPane | None = None
@@ -91,9 +91,8 @@ class RunPanes(RoleScreen):
         self._middle, self._right = Column(id="middle"), Column(id="right")
         self.shown_value = ShownValue(self._channels, self._value, self.key_hints, self._fill_rows)
         self._filler = FillerRows(
-            *(self._channels, self.shown_value, self._value, self._right, self._lens),
-            *(self._stream, self._timeline),
-            share_rows=self.share_rows, refresh=self._fill_rows,
+            Panes(self._channels, self._value, self._right, self._lens, self._stream, self._timeline),
+            self.shown_value, share_rows=self.share_rows, refresh=self._fill_rows,
         )  # fmt: skip
         self._watched: tuple[str, tuple[str, ...]] = ("", ())
         self._failure: ErrorInfo | None = None
@@ -204,7 +203,7 @@ class RunPanes(RoleScreen):
     def _fill_rows(self) -> None:
         """Fill the free rows of the panes."""
         searching = self.search_pane is not None
-        layout = Layout(self.spotlit, self.is_high, self.card_open, searching, self.size)
+        layout = RowsLayout(self.spotlit, self.is_high, self.card_open, searching, self.size)
         if self.session is not None:
             self._filler.show(self.session, layout)
 

@@ -49,8 +49,7 @@ class WatchesPane(LineView):
         wanted = (session, step.step, texts)
         if (wanted[0], wanted[2]) != (self._sampled[0], self._sampled[2]):
             self._samples, self._sampled = (), (session, -1, texts)
-        self._watches = [watch(text, step, channels) for text in texts]
-        self._fill_rows()
+        self.fill([watch(text, step, channels) for text in texts], self._samples)
         self.set_titles(f"Watches at step {step.step}")
         if step.checkpoint is not None and not session.running and wanted != self._sampled:
             self._sampled = wanted
@@ -61,8 +60,12 @@ class WatchesPane(LineView):
         driver = await session.driver_of(thread_id)
         samples = await driver.series(texts, session.step_view.step, _SAMPLES)
         if self._sampled[::2] == (session, texts):
-            self._samples = samples
-            self._fill_rows()
+            self.fill(self._watches, samples)
+
+    def fill(self, watches: Sequence[WatchedValue], samples: Sequence[Sequence[Sample]]) -> None:
+        """Show expressions with samples of their history, as far as they are available."""
+        self._watches, self._samples = watches, samples
+        self._fill_rows()
 
     def _fill_rows(self) -> None:
         columns, width = watch_columns(self._watches), self.scrollable_content_region.width

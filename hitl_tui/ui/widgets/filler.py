@@ -46,7 +46,18 @@ _STANDS: Final = 0.4
 """Seconds after which a step that is shown during a run gets more than its own rows."""
 
 
-class Layout(NamedTuple):
+class Panes(NamedTuple):
+    """The panes with free rows, and the column of the lens and the stream."""
+
+    channels: ChannelsPane
+    value: ValuePane
+    right: Column
+    lens: LensPane
+    stream: StreamPane
+    timeline: TimelinePane
+
+
+class RowsLayout(NamedTuple):
     """What the free rows of the panes depend on, besides the shown step.
 
     Attributes:
@@ -73,33 +84,28 @@ class FillerRows:
     changed, and the stream the output of earlier steps.
 
     Args:
-        right: the column of the lens and the stream.
         share_rows: gives the stream's rows to the lens if it needs none; returns whether it did.
         refresh: calls `show` again, once a step was shown for a while.
     """
 
     def __init__(
         self,
-        channels: ChannelsPane,
+        panes: Panes,
         shown_value: ShownValue,
-        value: ValuePane,
-        right: Column,
-        lens: LensPane,
-        stream: StreamPane,
-        timeline: TimelinePane,
         *,
         share_rows: Callable[[ViewSession], bool],
         refresh: Callable[[], None],
     ) -> None:
-        self._channels, self._shown_value, self._value = channels, shown_value, value
-        self._right, self._lens, self._stream, self._timeline = right, lens, stream, timeline
+        self._channels, self._value, self._right = panes.channels, panes.value, panes.right
+        self._lens, self._stream, self._timeline = panes.lens, panes.stream, panes.timeline
+        self._shown_value = shown_value
         self._share_rows, self._refresh = share_rows, refresh
         self._wanted: tuple[object, ...] = ()
         self._seen: Checkpoint | None = None
         self._since = 0.0
         self._later: Timer | None = None
 
-    def show(self, session: ViewSession, layout: Layout) -> None:
+    def show(self, session: ViewSession, layout: RowsLayout) -> None:
         """Update the panes for the shown step, once its value is loaded."""
         spotlight = layout.spotlight
         has_room = layout.high or spotlight in ("channels", "timeline", "stream")
@@ -142,7 +148,7 @@ class FillerRows:
         self._later = None
         self._refresh()
 
-    async def _load(self, session: ViewSession, channel: str, layout: Layout) -> None:
+    async def _load(self, session: ViewSession, channel: str, layout: RowsLayout) -> None:
         laid_out = asyncio.Event()
         self._value.call_after_refresh(laid_out.set)
         await laid_out.wait()  # until then, the free rows are those of another step

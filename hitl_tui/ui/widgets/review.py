@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from hitl_tui.engine.commands import Answer, LookAt, Run, Unclaim
+from hitl_tui.engine.commands import Answer, Command, LookAt, Run, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import HitlError
@@ -112,6 +112,7 @@ class ReviewPane(Vertical):
         session: ViewSession,
         host: CardHost,
         beside: ValuePane,
+        *,
         attention: Attention,
         clock: Callable[[], float],
     ) -> None:
@@ -182,7 +183,7 @@ class ReviewPane(Vertical):
 
         def look() -> None:
             self._looked_at = session, request.id
-            self._tell(session, LookAt(request.id, self._review.actor))
+            self._send_later(session, LookAt(request.id, self._review.actor))
 
         self._looking = self.set_timer(self._attention.look_seconds, look)
 
@@ -192,20 +193,20 @@ class ReviewPane(Vertical):
             self._looking.stop()
         looked, self._looked_at = self._looked_at, None
         if looked is not None:
-            self._tell(looked[0], LookAt("", self._review.actor))
+            self._send_later(looked[0], LookAt("", self._review.actor))
 
-    def _tell(self, session: ViewSession, command: LookAt | Unclaim) -> None:
+    def _send_later(self, session: ViewSession, command: Command[Any]) -> None:
         start_work(self, partial(session.driver.execute, command), group="attention")
 
     def leave(self) -> None:
-        """Note that the card is hidden: cancel sending, and release a claim that was made without deciding."""
+        """Hide the card: cancel sending, and release a claim that was made here without a decision."""
         self.is_open = False
         self.take_back()
         session, request, actor = self._session, self._review.request, self._review.actor
         self._look_away()
         claim = claim_of(session.view.attending, request, session.hub.now())
         if request in session.requests and claim is not None and claim.actor == actor:
-            self._tell(session, Unclaim(request.id, actor, left=True))
+            self._send_later(session, Unclaim(request.id, actor, left=True))
         self._beside.show_comments(())
 
     def follow(self, session: ViewSession, request: Request) -> None:
@@ -266,12 +267,16 @@ class ReviewPane(Vertical):
 
         def answered(comment: Comment | None) -> None:
             if comment is not None:
-                self.review.comment(comment)
-                self._card = None
-                self._do(("choices",))
+                self.add_comment(comment)
 
         asked = CommentScreen(subject, chosen or found, first, first, review.comments)
         self.app.push_screen(asked, answered)
+
+    def add_comment(self, comment: Comment) -> None:
+        """Keep a comment on a passage, and show it."""
+        self.review.comment(comment)
+        self._card = None
+        self._do(("choices",))
 
     def uncomment(self) -> None:
         """Undo the last comment."""
