@@ -40,6 +40,7 @@ from hitl_tui.view.spans import Role, plain_text, untrusted
 from hitl_tui.view.timeline import Direction, Place, neighbours
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.screens.watches import WatchesPane
     from hitl_tui.ui.widgets.review import ReviewPane
     from hitl_tui.ui.widgets.search import Finding, SearchPane
 
@@ -94,6 +95,7 @@ class RunPanes(RoleScreen):
             Panes(self._channels, self._value, self._right, self._lens, self._stream, self._timeline),
             self.shown_value, share_rows=self.share_rows, refresh=self._fill_rows,
         )  # fmt: skip
+        self._watches_pane: WatchesPane | None = None
         self._watched: tuple[str, tuple[str, ...]] = ("", ())
         self._failure: ErrorInfo | None = None
         self._returned: tuple[str, tuple[Frame, ...]] = ("", ())
@@ -409,17 +411,18 @@ class RunPanes(RoleScreen):
 
     def _show_watches(self, session: ViewSession) -> None:
         """Show the watches at the shown step."""
-        texts, pane = self.watches_of(session), next(iter(self.query("#watches")), None)
+        texts = self.watches_of(session)
         if not texts:
-            if pane is not None:
-                pane.remove()
-            return
-        from hitl_tui.ui.screens.watches import WatchesPane
-
-        if isinstance(pane, WatchesPane):
-            pane.show_session(session, texts)
+            if self._watches_pane is not None:
+                self._watches_pane.remove()
+                self._watches_pane = None
+        elif self._watches_pane is not None:
+            self._watches_pane.show_session(session, texts)
         else:
-            self._middle.mount(WatchesPane(), before=self._channels)
+            from hitl_tui.ui.screens.watches import WatchesPane
+
+            self._watches_pane = WatchesPane()
+            self._middle.mount(self._watches_pane, before=self._channels)
             self.call_after_refresh(self.show_all)
 
     # Search. With enough room its pane is beside the others, else on a screen of its own.
