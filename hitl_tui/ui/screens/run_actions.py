@@ -14,7 +14,6 @@ from textual.binding import Binding
 from hitl_tui.engine.commands import Run, Step
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.ui.screens.run import RunScreen, armed
-from hitl_tui.ui.screens.run_stage import StageScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.value import ValuePane
@@ -28,6 +27,7 @@ from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
     from hitl_tui.loading.known import KnownGraph
+    from hitl_tui.ui.screens.run_stage import StageScreen
     from hitl_tui.ui.widgets.review import ReviewPane
     from hitl_tui.view.run_view import InsidePlace
 
@@ -42,7 +42,14 @@ def _shown(do: OnSession) -> Do:
 
 def _presenting(do: Callable[[StageScreen], None]) -> Do:
     """Wrap a function of a presentation: it does nothing without one."""
-    return lambda screen: do(screen) if isinstance(screen, StageScreen) else None
+
+    def guarded(screen: RunScreen) -> None:
+        from hitl_tui.ui.screens.run_stage import StageScreen
+
+        if isinstance(screen, StageScreen):
+            do(screen)
+
+    return guarded
 
 
 def _step_into(screen: RunScreen, session: ViewSession) -> None:

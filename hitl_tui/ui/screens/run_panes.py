@@ -355,11 +355,14 @@ class RunPanes(RoleScreen):
         self.read_styles("stage")
         with self.app.batch_update():
             for name in filter(None, (self.spotlit, pane)):
-                self.toggle_class(f"-spot-{name}")
                 shown = self.query_one(f"#{name}")
-                shown.toggle_class("-spot")
+                shown.set_class(name == pane, "-spot")
+                if isinstance(shown.parent, Column):
+                    shown.parent.set_class(name == pane, "-with-spot")
                 if isinstance(shown, GraphPane | TimelinePane):
                     shown.is_alone = name == pane
+            body = self.query_one("#body")
+            body.set_class(bool(pane) and body not in self.query_one(f"#{pane}").ancestors, "-without-spot")
             self.set_class(bool(pane), "-spotlight")
             self.spotlit = pane
             if pane:
