@@ -21,7 +21,7 @@ SCREENS = {"hitl_tui.ui.screens.run", "hitl_tui.ui.screens.modal"}
 @pytest.mark.slow
 def test_the_run_screen_imports_no_other_screen_and_nothing_heavy():
     code = (
-        "import sys, hitl_tui.ui.app, hitl_tui.ui.screens.run, hitl_tui.drivers.hub;"
+        "import sys, hitl_tui.ui.app, hitl_tui.ui.screens.run_actions, hitl_tui.drivers.hub;"
         " print(*sys.modules, sep='\\n')"
     )
     loaded = subprocess.run(
