@@ -24,8 +24,6 @@ SHARED = {
     "the queue": "QueueView",
     "its filter": "read_filter",
     "its columns": "SORTS read_sort",
-    "many at once": "plan",
-    "rules that decide": "read_policy plan_by",
     "comments": "pin pinned CommentScreen",
     "what can be started": "known_graphs",
     "deleting": "DeletionPlan plan_deletion",

@@ -100,10 +100,6 @@ EXAMPLES = {
         "hitl-tui answer o1 461011164b27 --set item=tea --set amount=2 --step 0",
         "hitl-tui answer o1 461011164b27 --value @order.json --step 0",
     ],
-    "decide": [
-        "hitl-tui decide blog-1 blog-2 --answer approve",
-        'hitl-tui decide --filter "graph:advisor risk:low" --answer approve --dry-run',
-    ],
     "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
     "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
@@ -193,7 +189,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "approve": Entry("hitl_tui.cli.decide", "Approve the request of a thread."),
         "revise": Entry("hitl_tui.cli.decide", "Send a request back with your comment."),
         "answer": Entry("hitl_tui.cli.decide", "Answer any request of a thread."),
-        "decide": Entry("hitl_tui.cli.decide", "Give many requests the same answer, after you see the list."),
         "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
         "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
     },

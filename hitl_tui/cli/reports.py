@@ -29,7 +29,7 @@ from hitl_tui.view.diff_lines import Compared
 from hitl_tui.view.first_difference import FirstDifference
 from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
-from hitl_tui.view.queue_facts import Planned, WaitingRequest
+from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.shapes import Document, From, shows
 
 
@@ -181,13 +181,6 @@ class Finding(msgspec.Struct):
     subject: Annotated[str, about("What was checked.", name="about")]
     value: Annotated[str, about("The result; of secret keys only whether they are set.")]
     ok: Annotated[bool, about("False if it is wrong.")] = True
-
-
-class DecisionsDocument(Document, frozen=True):
-    """`decide`: what was decided of many requests, or would be."""
-
-    decisions: Annotated[tuple[Planned, ...], about("The requests; those that would be decided come first.")]
-    dry_run: Annotated[bool, about("Whether it was a dry run.")]
 
 
 class DiffDocument(Document, frozen=True):

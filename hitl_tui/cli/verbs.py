@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from hitl_tui.cli.options import complete_thread, thread_argument
-from hitl_tui.cli.output import emit, say
+from hitl_tui.cli.output import emit, one_line, say, table
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import ExitCode, HitlError, UsageError
@@ -23,10 +23,12 @@ from hitl_tui.verbs.conversation import (
     AskReply,
     At,
     Begin,
+    BeginEach,
     Consequences,
     Copy,
     Do,
     Follow,
+    Listing,
     Open,
     Save,
     Show,
@@ -101,7 +103,10 @@ def _argument(field: AskField) -> Callable[[Any], Any]:
     if not field.many:
         return click.argument(field.name, required=field.required)
     metavar = f"{field.metavar}..." if field.required else f"[{field.metavar}]..."
-    return click.argument(field.name, nargs=-1, required=field.required, metavar=metavar)
+    complete = complete_thread if field.thread else None
+    return click.argument(
+        field.name, nargs=-1, required=field.required, metavar=metavar, shell_complete=complete
+    )
 
 
 def _option(field: AskField) -> Callable[[Any], Any]:
@@ -135,6 +140,8 @@ def _work(verb: Verb) -> Callable[..., Any]:
             step=step,
             claim_minutes=opened.settings.claim_minutes,
             leaves=True,
+            dry_run=given.dry_run,
+            signs=opened.settings.signing_key is not None,
             given=given.fields,
         )
         player = _Player(opened, at, given)
@@ -156,7 +163,7 @@ def _given(verb: Verb, words: Mapping[str, Any]) -> TypedOptions:
     fields = {
         field.name: _text(field, words[field.name])
         for field in (*verb.arguments, *verb.options)
-        if words.get(field.name)
+        if words.get(field.name) not in (None, (), False)
     }
     names = [field.name for field in verb.options if field.pair]
     for pair in words.get("pairs", ()):
@@ -185,6 +192,7 @@ class _Player:
         self._done = True
         self._code: ExitCode | None = None
         self._broken = ExitCode.DONE
+        self._listed = set[tuple[tuple[str, str], str]]()
 
     async def play(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
@@ -218,6 +226,9 @@ class _Player:
                 return await self._answer(step)
             case Begin(talk):
                 await self.play(talk)
+            case BeginEach(talks=talks):
+                for each in talks:
+                    await self.play(each)
             case Do(command, driver):
                 result = await (driver or self._at.driver).execute(command)
                 if isinstance(result, int):
@@ -235,7 +246,8 @@ class _Player:
             case Work(_, run):
                 return await run()
             case Show():
-                self._print([*await self._standing(), step.text], step.document, step.code)
+                lines = [*await self._standing(), *self._table(step.listing), step.text]
+                self._print(lines, step.document, step.code)
                 say(*step.more, err=True)
             case ShowValue(value=value, document=document):
                 self._print(value_lines(value, "text"), document)
@@ -264,7 +276,9 @@ class _Player:
             return
         found = await ask.find_out() if ask.find_out is not None else Consequences((), ask.document)
         if not self._opened.as_json:
-            say(*ask.text, *found.text, err=not dry_run)
+            listing = None if self._given.yes else ask.listing
+            titled = [ask.title] if listing is not None else []
+            say(*self._table(listing), *titled, *ask.text, *found.text, err=not dry_run)
         elif found.document is not None:
             emit(found.document)
 
@@ -284,6 +298,18 @@ class _Player:
         if self._done or self._shown is None:
             return []
         return standing_lines(await self._shown.snapshot())
+
+    def _table(self, listing: Listing | None) -> list[str]:
+        """Return a list as lines, without the rows that were printed before."""
+        if listing is None:
+            return []
+        rows = [row for row in listing.rows if (row.key, row.outcome) not in self._listed]
+        if not rows:
+            return []
+        self._listed.update((row.key, row.outcome) for row in rows)
+        cells = ((row.name, row.text, row.words) for row in rows)
+        lines = ((one_line(name, 40), one_line(text, 60), one_line(what, 120)) for name, text, what in cells)
+        return table([listing.headings, *lines], give=(1, 0), prose=True)
 
     async def _copy(self, text: str, document: Document) -> None:
         from hitl_tui.view import clipboard

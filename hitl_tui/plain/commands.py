@@ -16,7 +16,7 @@ from hitl_tui.plain.editing import edit, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches, why_tainted
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.lists import list_items, list_threads, list_workers, new_thread
-from hitl_tui.plain.queue import decide_several, queue
+from hitl_tui.plain.queue import queue
 from hitl_tui.plain.running import (
     decide_and_go_on,
     look,
@@ -174,15 +174,6 @@ _OTHERS: Final = (
         (
             ("FILTER", "requests, most urgent first; sort:-due: in another order"),
             ("2", "open the second"),
-        ),
-    ),
-    PlainCommand(
-        "D",
-        "decide",
-        decide_several,
-        (
-            ("ANSWER 1 3", "give these the same answer"),
-            ("@FILE 1 3", "decide these by the rules of a policy; without numbers all that queue listed"),
         ),
     ),
     PlainCommand(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,9 +26,12 @@ from hitl_tui.verbs.conversation import (
     AskReply,
     At,
     Begin,
+    BeginEach,
+    Continue,
     Copy,
     Do,
     Follow,
+    Listing,
     Open,
     Save,
     Show,
@@ -39,8 +43,9 @@ from hitl_tui.verbs.conversation import (
     advance,
 )
 from hitl_tui.view.clipboard import copy, to_own_terminal
+from hitl_tui.view.continuing import run_on
 from hitl_tui.view.format import capital
-from hitl_tui.view.lines import content, name, sentence
+from hitl_tui.view.lines import content, name, sentence, short_id
 from hitl_tui.view.value_lines import value_lines
 
 _ROWS: Final = 100
@@ -75,6 +80,8 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
         snapshot.state_hash,
         step=step,
         claim_minutes=context.claim_minutes,
+        signs=bool(snapshot.signing_key),
+        listed=context.listed,
         given=typed.fields,
     )
     optional = {field.name for field in verb.options}
@@ -109,7 +116,8 @@ class _Player:
     done: bool = False
     opened: bool = False
     has_shown: bool = False
-    said: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    said: tuple[tuple[str, ...], tuple[str, ...], Listing | None] | None = None
+    listed: frozenset[tuple[tuple[str, str], str]] = frozenset()
 
     def __post_init__(self) -> None:
         self.texts = dict(self.typed.fields)
@@ -133,6 +141,10 @@ class _Player:
                 inner = _Player(context, Typed({}), asks=True)
                 inner.play(talk)
                 self.done, self.has_shown = inner.done, inner.has_shown
+            case BeginEach(talks=talks):
+                self._each(talks)
+            case Continue(thread_id):
+                context.run(run_on(context.hub, thread_id))
             case Do(command, driver):
                 result = context.run((driver or context.driver).execute(command))
                 self.done = True
@@ -154,17 +166,38 @@ class _Player:
                 path = new_file(file, text.encode())
                 context.console.say(f"Saved as {path} in {name(str(Path.cwd()))}.")
                 self.done = self.has_shown = True
-            case Work(text, run):
-                self.done = True
-                context.console.say(sentence(capital(text)))
+            case Work(text, run, title):
+                if not title:
+                    self.done = True
+                    context.console.say(sentence(capital(text)))
                 return context.run(run())
-            case Show(text, more=more):
-                context.console.say(sentence(text), *content(more))
+            case Show(text, more=more, listing=listing):
+                context.console.say(*self._rows(listing), sentence(text), *content(more))
                 self.has_shown = True
             case ShowValue(channel, value=value):
                 context.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
                 self.has_shown = True
         return None
+
+    def _each(self, talks: Sequence[Talk]) -> None:
+        """Have one conversation after another, until ctrl+c."""
+        try:
+            for talk in talks:
+                inner = _Player(self.context, Typed({}), asks=True)
+                inner.play(talk)
+                self.done = self.done or inner.done
+        except KeyboardInterrupt:
+            self.context.console.say("Stopped.")
+            for talk in talks:
+                self.context.run(talk.aclose())
+
+    def _rows(self, listing: Listing | None) -> list[str]:
+        """Return a list as lines, without those that were printed before."""
+        if listing is None:
+            return []
+        rows = [row for row in listing.rows if (row.key, row.outcome) not in self.listed]
+        self.listed |= {(row.key, row.outcome) for row in rows}
+        return [f"{short_id(row.name)}: {name(row.text)}: {name(row.words)}" for row in rows]
 
     def _turn_to(self, driver: Driver | None) -> None:
         if driver is not None and driver is not self.context.driver:
@@ -174,24 +207,36 @@ class _Player:
         say = self.context.console.say
         if ask.refused is not None:
             say(*refusal(ask.refused))
-        if (ask.text, ask.beside) != self.said:
-            self.said = ask.text, ask.beside
+        if (ask.text, ask.beside, ask.listing) != self.said:
+            self.said = ask.text, ask.beside, ask.listing
             more = self.context.run(ask.find_out()).text if ask.find_out is not None else ()
             say(
                 sentence(ask.title),
                 *content(ask.text),
                 *content(ask.beside, _ROWS),
                 *content(more),
+                *self._rows(ask.listing),
             )
         choice = self._choose(ask)
         if choice is None:
             return None
         question = f"{capital(choice.label)}?{f' {sentence(capital(choice.note))}' if choice.note else ''}"
         sole = self.asks and len(ask.choices) == 1 and all(field.rare for field in ask.fields)
-        if (choice.final or ask.confirm or sole) and not confirm(self.context.console, question):
+        agrees = ask.confirm and not choice.action
+        if (choice.final or agrees or sole) and not confirm(self.context.console, question):
             return None
         texts = self._texts(ask, choice)
+        anew = ask.anew(texts) if ask.anew is not None else ask
+        if anew.listing != ask.listing and not self._agrees(anew, choice):
+            return None
         return None if ask.missing(texts) else AskReply(choice.name, texts)
+
+    def _agrees(self, anew: Ask, choice: AskChoice) -> bool:
+        """Whether the person still chooses this now that other things are listed."""
+        say = self.context.console.say
+        say(sentence(anew.title), *self._rows(anew.listing))
+        chosen = next((each for each in anew.choices if each.name == choice.name), None)
+        return chosen is not None and confirm(self.context.console, f"{capital(chosen.label)}?")
 
     def _choose(self, ask: Ask) -> AskChoice | None:
         """Return the typed choice, else ask for one; a single one needs no question."""
@@ -203,8 +248,9 @@ class _Player:
         if not ask.choices:
             return None
         unnamed = [choice for choice in ask.choices if not choice.flag]
-        if len(ask.choices) == 1 or (self.typed.fields and len(unnamed) == 1):
-            return (unnamed or ask.choices)[0]
+        only = (unnamed or ask.choices)[0]
+        if not only.action and (len(ask.choices) == 1 or (self.typed.fields and len(unnamed) == 1)):
+            return only
         say = self.context.console.say
         say(
             *(

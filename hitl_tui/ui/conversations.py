@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import ExitCode, HitlError
 from hitl_tui.ui.bindings import keymap_of
 from hitl_tui.ui.new_files import write_file
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, StoreHost
+from hitl_tui.ui.work import start_work
 from hitl_tui.verbs.conversation import (
     Ask,
     AskField,
     AskReply,
     At,
     Begin,
+    BeginEach,
     Consequences,
+    Continue,
     Copy,
     Do,
     Follow,
+    Listing,
     Open,
     Save,
     Show,
@@ -35,13 +40,19 @@ from hitl_tui.verbs.conversation import (
     Work,
     advance,
 )
+from hitl_tui.view.continuing import run_on
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.value_lines import ValuePart
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.screens.list_question import ListQuestion
     from hitl_tui.ui.screens.progress import ProgressDialog
 
+_AT_ONCE: Final = 4
+"""Number of conversations about several threads that are had at the same time."""
+_CONTINUE_AT_ONCE: Final = 8
+"""Number of threads that continue at the same time after a conversation."""
 _MORE: Final = Option("more fields", "+", "more fields")
 _ENTER: Final = "Enter moves through the fields, then takes the first answer; tab moves to the answers."
 
@@ -77,24 +88,45 @@ async def play(
         claim_minutes=screen.attention.claim_minutes,
         running=session.view.running_node or "",
     )
-    await _Player(screen, session, at).play(verb.talk(at))
+    await _Player(screen, session, at).play_to_end(verb.talk(at))
 
 
-async def play_in_list(screen: StoreHost, at: At, verb: Verb) -> None:
-    """Play the conversation of a verb about the selected row of a list, in a worker of the screen."""
-    await _ListPlayer(screen, at).play(verb.talk(at))
+async def play_in_list(screen: StoreHost, at: At, verb: Verb) -> Listing | None:
+    """Play the conversation of a verb about rows of a list or about a store, in a worker of the screen.
+
+    Returns:
+        The things that it listed, each with its outcome; None for a verb that lists nothing.
+    """
+    return await _ListPlayer(screen, at).play_to_end(verb.talk(at))
 
 
-async def play_on_store(screen: StoreHost, hub: Hub, actor: str, verb: Verb) -> None:
-    """Play the conversation of a verb about a store, in a worker of the screen."""
-    await _StorePlayer(screen).play(verb.talk(At(None, hub, actor)))
+class _Left(Exception):
+    """What shows the conversation was closed before its end."""
 
 
-class _StorePlayer:
-    def __init__(self, screen: StoreHost) -> None:
-        self._screen = screen
+class _ListPlayer:
+    def __init__(self, screen: StoreHost, at: At) -> None:
+        self._screen, self._at = screen, at
+        self._list: ListQuestion | None = None
+        self._continuing = asyncio.Semaphore(_CONTINUE_AT_ONCE)
+
+    async def play_to_end(self, talk: Talk) -> Listing | None:
+        """Play a conversation, and wait until the person has closed its list."""
+        try:
+            await self.play(talk)
+            return await self._list.closed() if self._list is not None else None
+        finally:
+            if self._list is not None:
+                self._list.dismiss(None)
 
     async def play(self, talk: Talk) -> None:
+        """Answer each step, until the conversation ends or is left."""
+        try:
+            await self._converse(talk)
+        except _Left:
+            await talk.aclose()
+
+    async def _converse(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
         reply, error = None, None
         while (step := await advance(talk, reply, error)) is not None:
@@ -107,10 +139,18 @@ class _StorePlayer:
     async def _reply(self, step: TalkStep) -> Any:
         screen = self._screen
         match step:
-            case Ask():
+            case Ask(listing=None):
                 return await self._ask(step)
+            case Ask():
+                return await (await self._listed(step.title)).ask(step)
             case Begin(talk):
                 await self.play(talk)
+            case Do(command, driver):
+                return await (driver or self._at.driver).execute(command)
+            case BeginEach():
+                await self._each(step)
+            case Continue(thread_id):
+                start_work(screen.app, partial(self._continue, thread_id), group="continue")
             case Copy(text):
                 if text:
                     screen.app.copy_to_clipboard(text)
@@ -118,14 +158,52 @@ class _StorePlayer:
                     screen.show_message("there is nothing to copy")
             case Save(name, text, media_type, title):
                 write_file(screen, name, text.encode(), media_type, title)
-            case Work(text, run):
-                screen.show_work(text)
-                return await run()
+            case Work(text, run, title):
+                return await self._work(text, run, title)
+            case Show(listing=listing) if listing is not None:
+                (await self._listed(step.text)).finish(step)
             case Show(text, title, hint=hint, more=more, visible=visible):
                 keys = [f"{keymap_of(screen.app).key_hints[hint[0]]} {hint[1]}"] if hint is not None else []
                 if more or not visible:
                     screen.show_message("; ".join([text, *more, *keys]), title)
         return None
+
+    async def _work(self, text: str, run: Callable[[], Coroutine[Any, Any, Any]], title: str) -> Any:
+        if not title:
+            self._screen.show_work(text)
+            return await run()
+        shown = await self._listed(title, text)
+        result = await run()
+        if shown.left.done():
+            raise _Left
+        return result
+
+    async def _listed(self, title: str, doing: str = "") -> ListQuestion:
+        """Return the list that shows this conversation, opened if there is none yet."""
+        from hitl_tui.ui.screens.list_question import ListQuestion
+
+        if self._list is None:
+            self._list = ListQuestion(title, doing)
+            await self._screen.app.push_screen(self._list)
+        return self._list
+
+    async def _continue(self, thread_id: str) -> None:
+        async with self._continuing:
+            await run_on(self._at.hub, thread_id)
+
+    async def _each(self, each: BeginEach) -> None:
+        """Have some conversations at a time, beside the list of what came of them."""
+        shown = await self._listed("")
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(talk: Talk) -> None:
+            async with places:
+                await (talk.aclose() if shown.stops else self.play(talk))
+
+        async def all_of_them() -> None:
+            await asyncio.gather(*map(one, each.talks))
+
+        await shown.follow(each, all_of_them)
 
     async def _ask(self, ask: Ask) -> AskReply | None:
         fields = [field for field in ask.fields if not field.rare]
@@ -165,33 +243,11 @@ async def _find_out(find_out: Callable[[], Coroutine[Any, Any, Consequences]], d
     dialog.say_more((await find_out()).text)
 
 
-class _ListPlayer(_StorePlayer):
-    def __init__(self, screen: StoreHost, at: At) -> None:
-        super().__init__(screen)
-        self._at = at
-
-    async def _reply(self, step: TalkStep) -> Any:
-        if isinstance(step, Do):
-            return await (step.driver or self._at.driver).execute(step.command)
-        return await super()._reply(step)
-
-
-class _LeftRunning(Exception):
-    """The dialog of a run was closed before the run has ended."""
-
-
 class _Player(_ListPlayer):
     def __init__(self, screen: Host, session: ViewSession, at: At) -> None:
         super().__init__(screen, at)
         self._host, self._session = screen, session
         self._progress: ProgressDialog | None = None
-
-    async def play(self, talk: Talk) -> None:
-        """Answer each step, until the conversation ends or a run is left to itself."""
-        try:
-            await super().play(talk)
-        except _LeftRunning:
-            await talk.aclose()
 
     async def _reply(self, step: TalkStep) -> Any:
         host = self._host
@@ -221,7 +277,7 @@ class _Player(_ListPlayer):
         """Start a run, and show how far it is until it has ended.
 
         Raises:
-            _LeftRunning: the person closed the dialog before that.
+            _Left: the person closed the dialog before that.
         """
         from hitl_tui.ui.screens.progress import ProgressDialog
 
@@ -231,7 +287,7 @@ class _Player(_ListPlayer):
         self._progress = ProgressDialog(step, driver, seen, pause)
         self._host.app.push_screen(self._progress)
         if not await self._progress.ended:
-            raise _LeftRunning
+            raise _Left
 
 
 def _refused(error: HitlError | None) -> list[str]:

@@ -350,7 +350,6 @@ _SCREENS: Final[tuple[Action, ...]] = (
     Action("queue.open", "enter", "Open", "Open the thread and its review card", "Queue"),
     Action("queue.mark", "space", "Mark", "Mark the request, to decide several at once", "Queue"),
     Action("queue.all", "*", "Mark all", "Mark all listed requests, or none", "Queue"),
-    Action("queue.decide", "a", "Decide", "Give marked requests one answer, after you see the list", "Queue"),
     Action("queue.policy", "p", "Decide by a policy",
            "Decide marked or all listed requests by the rules of a file, after you see the list", "Queue"),
     Action("queue.claim", "c", "Claim", "Claim the request for a while, or give it back", "Queue"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,9 @@ from hitl_tui.view.actions import Action
 from hitl_tui.view.shapes import Document
 from hitl_tui.view.spans import Line
 from hitl_tui.view.value_lines import ValuePart
+
+if TYPE_CHECKING:
+    from hitl_tui.view.queue import QueueRow
 
 
 class AskField(msgspec.Struct, frozen=True):
@@ -44,6 +47,7 @@ class AskField(msgspec.Struct, frozen=True):
         rare: a dialog shows it on request, and plain text mode does not ask for it.
         switch: yes or no: a subcommand and plain text mode take its name alone for "yes".
         only_for: the choices that need it; plain text mode asks for it only then. () if all do.
+        thread: it names threads, which a shell completes.
     """
 
     name: str
@@ -58,6 +62,7 @@ class AskField(msgspec.Struct, frozen=True):
     rare: bool = False
     switch: bool = False
     only_for: tuple[str, ...] = ()
+    thread: bool = False
 
 
 class AskChoice(msgspec.Struct, frozen=True):
@@ -71,6 +76,8 @@ class AskChoice(msgspec.Struct, frozen=True):
         final: it cannot be undone, so that enter alone does not choose it.
         flag: its sentence in the subcommand's `--help`, which has an option of its name; "" for the choice
             that the subcommand takes where none of the others is given.
+        action: for a choice that only leads to another question: the action whose keys choose it beside a
+            list on screen, where enter takes the choice without one.
     """
 
     name: str
@@ -79,6 +86,41 @@ class AskChoice(msgspec.Struct, frozen=True):
     note: str = ""
     final: bool = False
     flag: str = ""
+    action: str = ""
+
+
+class ListRow(msgspec.Struct, frozen=True):
+    """One of several things that a verb is used on at once.
+
+    Args:
+        key: unique among them.
+        name: of its thread.
+        text: what it is.
+        outcome: what would be done with it, or was done; or why not.
+        state: whether it would be done, is left out, is done, or was refused.
+    """
+
+    key: tuple[str, str]
+    name: str
+    text: str
+    outcome: str
+    state: Literal["would", "left", "done", "refused"]
+
+    @property
+    def words(self) -> str:
+        """The outcome, for a host that shows the state in no other way."""
+        return f"{self.state}: {self.outcome}" if self.state in ("left", "refused") else self.outcome
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Several things that a verb is used on at once; those that are left out come last.
+
+    Args:
+        headings: of the names, texts and outcomes, for a table.
+    """
+
+    headings: tuple[str, str, str]
+    rows: tuple[ListRow, ...]
 
 
 class Consequences(msgspec.Struct, frozen=True):
@@ -105,6 +147,10 @@ class Ask(msgspec.Struct, frozen=True):
         document: the same as `text` for a program, printed by `--dry-run --json`.
         find_out: finds out what would come of it, which may take a while: a dialog opens without that and
             adds it when it is there; the other hosts wait for it.
+        listing: what it is about, for a verb that is used on several things. The screen shows the list in
+            place of a dialog, until the conversation ends and the person closes it.
+        anew: returns the question as it is with these texts in its fields. The screen shows that while the
+            person types; plain text mode asks again if the list differs.
     """
 
     title: str
@@ -116,6 +162,8 @@ class Ask(msgspec.Struct, frozen=True):
     document: Document | None = None
     beside: tuple[str, ...] = ()
     find_out: Callable[[], Coroutine[Any, Any, Consequences]] | None = None
+    listing: Listing | None = None
+    anew: Callable[[Mapping[str, str]], Ask] | None = None
 
     def missing(self, typed: Mapping[str, str]) -> UsageError | None:
         """Return what is wrong with a reply that leaves a required field empty."""
@@ -175,6 +223,30 @@ class Begin(msgspec.Struct, frozen=True):
     talk: Talk
 
 
+class BeginEach(msgspec.Struct, frozen=True):
+    """Conversations about several threads; the screen has some of them at a time. The reply is None.
+
+    A person can stop it: then no more of them begin.
+
+    Args:
+        text: what is being done.
+        so_far: returns what has come of it.
+    """
+
+    text: str
+    talks: Sequence[Talk]
+    so_far: Callable[[], Show]
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """A thread that can continue now; the reply is None.
+
+    The screen runs it in the background, plain text mode waits until it stops, and a subcommand leaves it.
+    """
+
+    thread_id: str
+
+
 class Follow(msgspec.Struct, frozen=True):
     """A command that starts a run; the host shows the run until it ends. The reply is None.
 
@@ -213,6 +285,7 @@ class Show(msgspec.Struct, frozen=True):
         hint: an action, and what its key does now; said on screen.
         more: further sentences; a subcommand writes them to stderr.
         code: how the subcommand exits.
+        listing: what came of each of several things. Rows that were printed already are not printed again.
     """
 
     text: str
@@ -222,6 +295,7 @@ class Show(msgspec.Struct, frozen=True):
     hint: tuple[str, str] | None = None
     more: tuple[str, ...] = ()
     code: ExitCode = ExitCode.DONE
+    listing: Listing | None = None
 
 
 class ShowValue(msgspec.Struct, frozen=True):
@@ -242,10 +316,12 @@ class Work(msgspec.Struct, frozen=True):
 
     Args:
         text: what is being done.
+        title: of the list that is being made; the screen opens it. "" for work that changes something.
     """
 
     text: str
     run: Callable[[], Coroutine[Any, Any, Any]]
+    title: str = ""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -275,7 +351,9 @@ class Save(msgspec.Struct, frozen=True):
     document: Document
 
 
-TalkStep: TypeAlias = Ask | Begin | Copy | Do | Follow | Open | Save | Show | ShowValue | Work
+TalkStep: TypeAlias = (
+    Ask | Begin | Continue | Copy | Do | BeginEach | Follow | Open | Save | Show | ShowValue | Work
+)
 Talk: TypeAlias = AsyncGenerator[TalkStep, Any]
 """A conversation about one verb."""
 
@@ -295,6 +373,9 @@ class At(msgspec.Struct, frozen=True):
         running: the node that runs in this process now; "" if none does.
         claim_minutes: how long a claim lasts.
         leaves: the process ends with the conversation, as that of a subcommand.
+        dry_run: nothing is to be done; only asked of a verb with `dry_run`.
+        signs: a key signs what the person decides.
+        listed: the requests that the person has marked, or that were listed last, as they were then.
         given: what was typed after the verb, by field; the fields of `Verb.options` and `Verb.arguments`.
     """
 
@@ -311,6 +392,9 @@ class At(msgspec.Struct, frozen=True):
     running: str = ""
     claim_minutes: float = 15
     leaves: bool = False
+    dry_run: bool = False
+    signs: bool = False
+    listed: Sequence[QueueRow] = ()
     given: Mapping[str, str] = {}
 
     @property

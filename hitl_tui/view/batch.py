@@ -1,6 +1,6 @@
-"""Decides many requests at once: plans which rows of a queue are decided, says why not, and does it.
+"""Plans many decisions at once: which rows of a queue are decided, how, and why others are not.
 
-Each decision is its own command and passes the same guards as a single one.  It carries the hash of the state
+Each decision is its own command and passes the same guards as a single one. It carries the hash of the state
 that the row was read with: if the thread has moved since, it is refused.
 """
 
@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.policies import Policy, differs, match
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.commands import Answer, Run
+from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.thread.interrupts import check_answer
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.view.answers import approving_choice, named_choice
-from hitl_tui.view.card import answer_form, choice_answer, vote_given
+from hitl_tui.view.card import answer_form, choice_answer
 from hitl_tui.view.format import count
 from hitl_tui.view.queue import Key, QueueRow, left_words
 from hitl_tui.view.queue_facts import Planned
@@ -250,36 +250,3 @@ def result_words(results: Sequence[Planned]) -> str:
         f"{times['refused']} refused" if times["refused"] else "",
     ]
     return ", ".join(word for word in words if word)
-
-
-async def run_on(hub: Hub, thread: str) -> None:
-    """Run a decided thread until it stops, as after a decision on its card."""
-    async with hub.borrow(thread) as driver:
-        snapshot = await driver.snapshot()
-        if (
-            snapshot.handed
-            or driver.refusal(Run)
-            or snapshot.progress.pending
-            or snapshot.progress.status not in ("waiting", "running")
-        ):
-            return
-        if snapshot.progress.status == "waiting":
-            await driver.execute(Run())
-            snapshot = await driver.snapshot()
-        while snapshot.progress.status == "running":
-            await driver.changed(snapshot.last_event)
-            snapshot = await driver.snapshot()
-
-
-async def decide(hub: Hub, plan: Planned, actor: str) -> Planned:
-    """Carry out one decision; a refusal is returned as an outcome, so that the rest is still decided."""
-    try:
-        async with hub.borrow(plan.thread) as driver:
-            await driver.execute(plan.command(actor))
-            pending = (await driver.snapshot()).progress.pending
-    except HitlError as error:
-        return replace(plan, outcome="refused", why=error.message)
-    voted = next((request for request in pending if request.id == plan.request and request.votes), None)
-    if voted is not None:
-        return replace(plan, outcome="voted", why=vote_given(voted))
-    return replace(plan, outcome="decided")

@@ -38,7 +38,7 @@ def test_a_dry_run_lists_what_it_would_decide_and_why_not_the_rest(twelve: App) 
     assert re.search(
         "^blog-joins +Approve this draft\\? \\(advisor: approved\\) +approve", output, re.MULTILINE
     )
-    assert re.search(r"^press-q3 +Publish the quarterly numbers\? +- +high risk", output, re.MULTILINE)
+    assert re.search(r"^press-q3 +Publish the quarterly numbers\? +left: high risk", output, re.MULTILINE)
     assert "it asks for a form with 4 fields" in output
     assert waiting(twelve) == ALL
 
@@ -46,10 +46,13 @@ def test_a_dry_run_lists_what_it_would_decide_and_why_not_the_rest(twelve: App) 
 @pytest.mark.slow
 def test_many_requests_are_decided_only_after_yes(twelve: App) -> None:
     refused = twelve.expect(2, "decide", "--filter", "graph:advisor", "--answer", "approve")
-    assert "nothing was decided" in refused.err
+    assert "decide these 4: this must be confirmed" in refused.err
+    assert "blog-joins" in refused.err
     assert waiting(twelve) == ALL
     done = twelve.expect(0, "decide", "--filter", "graph:advisor", "--answer", "approve", "--yes")
     assert "4 decided" in done.out
+    assert re.search("^blog-joins .* approve", done.out, re.MULTILINE)
+    assert done.err == ""
     assert waiting(twelve) == {name for name in ALL if not name.startswith("blog-")}
     assert twelve.expect(0, "log", "blog-joins", "--json").document["decisions"][-1]["actor"] == "tester"
     twelve.expect(0, "verify", "blog-joins", "--strict")

@@ -10,7 +10,7 @@ from hitl_tui.engine.commands import Answer, Fork, Rollback, Run, Start, Step, U
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.store import RIGHTS, Right
 from hitl_tui.errors import UsageError
-from hitl_tui.view.batch import run_on
+from hitl_tui.view.continuing import run_on
 from tests.support.flows import line, say
 
 RUNNING, DECIDING, OPERATING = (Run, Step, Start), (UpdateState,), (Fork, Rollback)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.policies import read_policy
-from hitl_tui.drivers.protocol import Hub
-from hitl_tui.view.batch import decide
-from hitl_tui.view.queue_facts import Planned
+from hitl_tui.engine.commands import Answer, Command
 from tests.plain.talker import Talker
 
 
@@ -45,17 +45,48 @@ def test_the_queue_is_sorted_by_any_column_in_both_directions(talk: Talker, twel
 
 @pytest.mark.slow
 def test_several_requests_get_the_same_answer_after_yes_and_continue(talk: Talker, twelve: Path) -> None:
-    output = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
-    assert (
-        "blog-joins: Approve this draft? (advisor: approved): would be answered approve the draft" in output
-    )
-    assert "4 would be decided. Decide them?" in output
+    lines = "n graph:advisor\nD answer=approve\nyes\nn graph:advisor\nq\n"
+    output = talk(lines, "resume", "order-7", "--plain").out
+    assert "blog-joins: Approve this draft? (advisor: approved): approve the draft" in output
+    assert output.count("approve the draft") == 4
+    assert "Answer “approve”: 4 would be decided." in output
+    assert "Decide these 4? Type yes to confirm:" in output
     assert "4 decided." in output
     assert "No request matches the filter." in output
-    output = talk("n\nD approve 1 2\nno\nD approve 99\nq\n", "resume", "order-7", "--plain").out
-    assert "press-q3: Publish the quarterly numbers?: is left: high risk: decide it by itself" in output
-    assert "Nothing was decided." in output
+    output = talk(
+        "n\nD 1 2 answer=approve\nno\nD 99 answer=approve\nD nobody answer=approve\nq\n",
+        "resume",
+        "order-7",
+        "--plain",
+    ).out
+    assert "press-q3: Publish the quarterly numbers?: left: high risk: decide it by itself" in output
+    assert "Nothing was done." in output
     assert "there is no number '99' in the list" in output
+    assert "there is no thread 'nobody'" in output
+    store = SQLiteCheckpointer(twelve)
+    assert {row.info.thread_id for row in store.threads() if row.status == "completed"} >= {"blog-joins"}
+
+
+@pytest.mark.slow
+def test_without_an_answer_it_is_chosen(talk: Talker, twelve: Path) -> None:
+    lines = "n graph:review\nD\no\no\n\nD\nd\nyes\nreads well\nq\n"
+    output = talk(lines, "resume", "order-7", "--plain").out
+    assert "o: answer “revise”" in output
+    assert "memo-42: Is this draft good enough?: left: the answer 'revise' needs a comment" in output
+    assert "1 decided." in output
+    entry = SQLiteCheckpointer(twelve).ledger("memo-42")[-1]
+    assert (entry.kind, entry.note, bool(entry.seen)) == ("answer", "reads well", True)
+
+
+@pytest.mark.slow
+def test_a_comment_that_decides_more_is_asked_about_again(talk: Talker, twelve: Path) -> None:
+    lines = "n\nD 2 5\no\nd\nyes\nit is fine\nno\nD 2 5\no\nd\nyes\nit is fine\nyes\nq\n"
+    output = talk(lines, "resume", "order-7", "--plain").out
+    assert output.count("recall-k2: Recall the kettle K2?: left: the answer 'reject' needs a comment") == 2
+    assert output.count("Answer “reject”: 2 would be decided.") == 2
+    assert output.count("Nothing was done.") == 1
+    assert "1 decided, 1 vote given." in output
+    assert "recall-k2: Recall the kettle K2?: your vote counts: 2 of 2" in output
 
 
 @pytest.mark.slow
@@ -63,16 +94,20 @@ def test_ctrl_c_stops_between_two_decisions(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[str] = []
+    execute = LocalDriver.execute
 
-    async def decided(hub: Hub, planned: Planned, actor: str) -> Planned:
-        if sent:
-            raise KeyboardInterrupt
-        sent.append(planned.thread)
-        return await decide(hub, planned, actor)
+    async def executed(driver: LocalDriver, command: Command[Any]) -> Any:
+        if isinstance(command, Answer):
+            if sent:
+                raise KeyboardInterrupt
+            sent.append(driver.thread_id)
+        return await execute(driver, command)
 
-    monkeypatch.setattr("hitl_tui.plain.queue.decide", decided)
-    output = talk("n graph:advisor\nD approve\nyes\nn graph:advisor\nq\n", "resume", "order-7", "--plain").out
-    assert "Stopped; n lists what still waits." in output
+    monkeypatch.setattr(LocalDriver, "execute", executed)
+    lines = "n graph:advisor\nD answer=approve\nyes\nn graph:advisor\nq\n"
+    output = talk(lines, "resume", "order-7", "--plain").out
+    assert "Stopped." in output
+    assert output.count("left: you stopped before it was sent") == 3
     assert "1 decided." in output
     left = output.rpartition("1 decided.")[2]
     assert f"{sent[0]} of" not in left
@@ -83,11 +118,13 @@ def test_ctrl_c_stops_between_two_decisions(
 def test_the_rules_of_a_file_decide_after_a_yes(talk: Talker, twelve: Path, tmp_path: Path) -> None:
     file = tmp_path / "my policy.toml"
     file.write_text('[[rule]]\nname = "all drafts"\nwhen = "graph == \'advisor\'"\nanswer = "approve"\n')
-    lines = f"n\nD @nowhere.toml\nD '@{file}' 1 8\nno\nD '@{file}'\nyes\nn graph:advisor\nq\n"
+    lines = (
+        f"n\nD policy=nowhere.toml\n\nD 1 8 policy='{file}'\nno\nD policy='{file}'\nyes\nn graph:advisor\nq\n"
+    )
     output = talk(lines, "resume", "order-7", "--plain").out
-    assert "press-q3: Publish the quarterly numbers?: is left: no rule holds" in output
-    assert "1 would be decided, 1 not. Decide them?" in output
-    answered = "would be answered approve the draft by rule all drafts"
+    assert "press-q3: Publish the quarterly numbers?: left: no rule holds" in output
+    assert "By my policy.toml: 1 would be decided, 1 not." in output
+    answered = "approve the draft, by rule all drafts"
     assert f"blog-joins: Approve this draft? (advisor: approved): {answered}" in output
     assert "4 decided." in output
     assert "No request matches the filter." in output

@@ -20,8 +20,9 @@ from textual.widgets import Input
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.config import queue_file
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.policies import read_policy
-from hitl_tui.engine.commands import Claim
+from hitl_tui.engine.commands import Answer, Claim, Command
 from hitl_tui.engine.log.threads import Waiting
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.stores import Checkpointer, open_store
@@ -30,8 +31,6 @@ from hitl_tui.ui.screens.queue import QueueScreen
 from hitl_tui.ui.terminal_input import BurstKey
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
-from hitl_tui.view.batch import decide
-from hitl_tui.view.queue_facts import Planned
 from tests.support import rich_queue
 from tests.ui.harness import Screen, booted
 
@@ -365,18 +364,19 @@ async def test_stopping_a_batch_finishes_the_current_ones_and_keeps_the_rest_mar
     twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     can_continue, known = asyncio.Event(), asyncio.Event()
-    waiting = LocalHub.waiting
+    waiting, execute = LocalHub.waiting, LocalDriver.execute
 
-    async def decided_late(hub: Any, planned: Planned, actor: str) -> Planned:
-        await can_continue.wait()
-        return await decide(hub, planned, actor)
+    async def decided_late(driver: LocalDriver, command: Command[Any]) -> Any:
+        if isinstance(command, Answer):
+            await can_continue.wait()
+        return await execute(driver, command)
 
     async def waiting_late(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
         await known.wait()
         return await waiting(self, limit)
 
-    monkeypatch.setattr("hitl_tui.ui.screens.batch._AT_ONCE", 2)
-    monkeypatch.setattr("hitl_tui.ui.screens.batch.decide", decided_late)
+    monkeypatch.setattr("hitl_tui.ui.conversations._AT_ONCE", 2)
+    monkeypatch.setattr(LocalDriver, "execute", decided_late)
     async with queue(twelve) as it:
         await it.press("asterisk")
         await it.shows("12 marked")
@@ -442,9 +442,6 @@ async def test_the_rules_of_a_file_decide_what_is_shown_after_a_look_at_the_list
         await it.press("enter")
         await it.shows("can't be read")
         file.write_text(RULES)
-        await it.press("p")
-        await it.shows("Decide by a policy")
-        await it.paste(str(file))
         await it.press("enter")
         await it.shows("By policy.toml: 3 would be decided, 1 not", "approve the draft, by rule good drafts")
         await it.shows("no rule holds")

@@ -23,6 +23,7 @@ from hitl_tui.engine.commands import Command, verb
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.gate import gate_of
 from hitl_tui.ui.screens.dialogs import Dialog
+from hitl_tui.ui.screens.list_question import ListQuestion
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -72,6 +73,9 @@ class Case:
         codes: the exit codes that the subcommand may have.
         asked_again: what the dialog says when it comes again; "" if it closes.
         selected: the fields that the screen does not ask for, since they are selected there.
+        key: the screen's key, if it is not that of the verb's action.
+        listed: how many other answers the screen looks at before it takes what is listed; None for a verb
+            that lists nothing.
     """
 
     name: str
@@ -88,6 +92,8 @@ class Case:
     codes: tuple[int, ...] = (0, 1, 3)
     asked_again: str = ""
     selected: tuple[str, ...] = ()
+    key: str = ""
+    listed: int | None = None
 
 
 class Hosts:
@@ -163,8 +169,11 @@ class Hosts:
             if "d" in case.keys:
                 await screen.shows("Your decision")
                 await screen.until(lambda: screen.card.review.state == "open", "the card listens")
-            await screen.press(action.default_keys[0])
-            await _fill(screen, case)
+            await screen.press(case.key or action.default_keys[0])
+            if case.listed is None or case.choice:
+                await _fill(screen, case)
+            if case.listed is not None:
+                await _take_list(screen, case, case.listed)
             if case.asked_again:
                 await screen.shows(case.asked_again)
                 await screen.press("escape")
@@ -221,6 +230,21 @@ async def _fill(screen: Screen, case: Case) -> None:
     for name, text in fields.items():
         screen.app.screen.query_one(f"#{name}", SafeInput).value = text
     await _choose(screen, case.choice)
+
+
+async def _take_list(screen: Screen, case: Case, others: int) -> None:
+    """Look at other answers, type the note, and take what is listed."""
+    await screen.until(lambda: isinstance(screen.app.screen, ListQuestion), "a list")
+    shown = screen.app.screen
+    assert isinstance(shown, ListQuestion)
+    await screen.until(lambda: shown.listing is not None, "what is listed")
+    await screen.press(*["tab"] * others)
+    if note := case.fields.get("note"):
+        await screen.press("r", *note, "enter")
+    await screen.until(lambda: gate_of(screen.app).is_settled, "keys decide")
+    await screen.press("enter")
+    await screen.shows("enter esc Back")
+    await screen.press("enter")
 
 
 async def _choose(screen: Screen, name: str) -> None:

@@ -42,15 +42,15 @@ def test_listing_the_verbs_imports_none_of_them() -> None:
 HOSTS_OF_VERBS = {"ui/conversations.py", "plain/conversations.py", "cli/verbs.py"}
 RUNS = {
     *("ui/screens/run.py", "ui/screens/run_actions.py", "ui/screens/run_stage.py", "view/stage.py"),
-    *("view/tape.py", "plain/context.py", "plain/running.py", "cli/opening.py", "cli/headless.py"),
-    *("cli/play.py", "cli/present.py", "cli/detached.py", "team/workers/worker.py"),
+    *("view/tape.py", "view/continuing.py", "plain/context.py", "plain/running.py", "cli/opening.py"),
+    *("cli/headless.py", "cli/play.py", "cli/present.py", "cli/detached.py", "team/workers/worker.py"),
 }
 """Starting a thread, stepping and running it, also in turn with a server, on a stage and by workers."""
 BESPOKE = {
-    *("ui/widgets/review.py", "plain/deciding.py", "cli/decide.py", "view/batch.py"),
+    *("ui/widgets/review.py", "plain/deciding.py", "cli/decide.py"),
     *("ui/screens/edit.py", "plain/editing.py", "cli/change.py"),
 }
-"""The review card, batches and the value editor, which are no conversations."""
+"""The review card and the value editor, which are no conversations."""
 NOT_YET = {
     *("ui/screens/agents.py", "plain/agents.py", "cli/agents.py"),
 }

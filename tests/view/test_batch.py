@@ -14,10 +14,10 @@ from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.requests import Choice, Vote
 from hitl_tui.loading.sources import reopen_graph
-from hitl_tui.view.batch import Decider, answers_of, decide, plan, plan_by, plan_words, planned, result_words
+from hitl_tui.view.batch import Decider, answers_of, plan, plan_by, plan_words, planned, result_words
 from hitl_tui.view.queue import QueueRow, rows_of
-from hitl_tui.view.queue_facts import Planned
 from tests.support import rich_queue
+from tests.support.decisions import decide
 from tests.view.test_queue import MINUTE, NOW, ROWS, YES, row, there
 
 ME = Decider("me", "me@box")
@@ -105,7 +105,7 @@ async def test_each_decision_of_a_batch_is_its_own_entry_and_moved_threads_are_r
     async with hub.borrow("blog-joins") as driver:
         await driver.execute(UpdateState({"latest_draft": "another one"}, None, None, "ann", None))
 
-    results: list[Planned] = [await decide(hub, plan, "tester") for plan in plans if plan.would]
+    results = await decide(hub, plans, "tester")
     outcomes = {result.thread: result.outcome for result in results}
     refused = {"memo-42", "blog-joins"}
     assert {name for name, outcome in outcomes.items() if outcome == "refused"} == refused
@@ -143,7 +143,7 @@ async def test_a_vote_that_does_not_settle_says_what_it_waits_for(store: SQLiteC
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     (recall,) = [shown for shown in rows_of(await hub.waiting(100)) if shown.name == "recall-k2"]
     against = Decider("tester", "", note="it is fine")
-    result = await decide(hub, planned(recall, "reject", against, NOW, current=recall), "tester")
+    (result,) = await decide(hub, [planned(recall, "reject", against, NOW, current=recall)], "tester")
     assert result.outcome == "voted"
     assert result.why == "your vote counts: 2 of 2; it waits for another reviewer"
     assert result_words([result]) == "1 vote given"

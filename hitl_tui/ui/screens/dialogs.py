@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
@@ -17,7 +17,6 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from hitl_tui.engine.commands import Run
-from hitl_tui.given_files import expanded
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.gate import refuse
 from hitl_tui.ui.screens.modal import Host, Modal
@@ -25,7 +24,7 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import Work
-from hitl_tui.view.format import capital, count
+from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
@@ -306,22 +305,3 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
             drop()
 
     screen.app.push_screen(Dialog("Discard the changes?", [what], options), answered)
-
-
-def ask_policy(app: App[Any], rows: int, decide_by: Callable[[Path], None]) -> None:
-    """Ask for the file of a policy.
-
-    Args:
-        rows: number of requests that the policy would answer.
-        decide_by: called with the file.
-    """
-
-    def answered(answer: DialogResult | None) -> None:
-        if answer is not None and answer.id == "list" and (typed := answer.fields["file"].strip()):
-            decide_by(expanded(typed))
-
-    text = [f"Of {count(rows, 'request')}; nothing is decided before you see the list."]
-    options = [Option("list", "l", "list what it would decide"), BACK]
-    app.push_screen(
-        Dialog("Decide by a policy", text, options, [DialogField("file", "file of rules")]), answered
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -244,7 +244,6 @@ class QueueScreen(LiveScreen):
         file: where the filter and the order are kept.
         signs: whether a key signs the decisions made here.
         do: does an action of the run screen below.
-        decided: called with a thread that was decided here.
         came_from: the thread last opened from it: the cursor begins there while that waits.
         keys: the keys that opened it and close it again.
     """
@@ -280,7 +279,6 @@ class QueueScreen(LiveScreen):
         signs: bool,
         claim_minutes: float,
         do: Callable[[str], None],
-        decided: Callable[[str], None],
         came_from: str = "",
         keys: Sequence[str] = (),
     ) -> None:
@@ -291,7 +289,7 @@ class QueueScreen(LiveScreen):
         self._now = now
         self._file = file
         self._signs = signs
-        self._do, self._decided = do, decided
+        self._do = do
         self._view = load_view(file)
         self._list = QueueList(me, now)
         self._detail = QueueDetail(me, now)
@@ -502,57 +500,50 @@ class QueueScreen(LiveScreen):
 
     def action_decide(self) -> None:
         """Decide the marked rows, or else the selected one."""
-        from hitl_tui.ui.screens.batch import BatchScreen
-
         row, marks = self._list.selected, self._list.marks
         alone = row if not len(marks) and row is not None and row.asks else None
         if alone is not None:
             marks.turn(alone)
         if len(marks):
-            screen = BatchScreen(
-                self.hub, marks.rows, marks, self._me,
-                signs=self._signs, now=self._now, decided=self._decided,
-            )  # fmt: skip
-            self.app.push_screen(screen, lambda _: self._after_batch(alone))
+            start_work(self, partial(self._decide, marks.rows, {}, alone), group="decide")
 
     def action_policy(self) -> None:
-        """Ask for a file of rules, then preview their answers to the marked rows, or to all shown ones."""
-        from hitl_tui.ui.screens.dialogs import ask_policy
-
+        """Ask for a file of rules, then list their answers to the marked rows, or to all shown ones."""
         rows = self._list.marks.rows or [row for row in self._list.rows if row.asks]
         if not rows:
             self.notify("no listed request needs a decision", markup=False)
         elif in_browser():
             self.notify("in a browser you can't open files of the server", markup=False)
         else:
-            ask_policy(self.app, len(rows), lambda path: self._decide_by(path, rows))
+            start_work(self, partial(self._decide, rows, {"policy": ""}), group="decide")
 
-    def _decide_by(self, path: Path, rows: Sequence[QueueRow]) -> None:
-        from hitl_tui.drivers.policies import read_policy
-        from hitl_tui.ui.screens.batch import BatchScreen
-
-        try:
-            policy = read_policy(path)
-        except HitlError as error:
-            self.notify(failure_words(error), severity="warning", markup=False)
-            return
-        screen = BatchScreen(
-            self.hub, rows, self._list.marks, self._me,
-            signs=self._signs, now=self._now, decided=self._decided, policy=policy,
-        )  # fmt: skip
-        self.app.push_screen(screen, lambda _: self._after_batch())
-
-    def _after_batch(self, alone: QueueRow | None = None) -> None:
-        """Show the outcome of a batch.
+    async def _decide(
+        self, rows: Sequence[QueueRow], given: Mapping[str, str], alone: QueueRow | None = None
+    ) -> None:
+        """Let several requests be decided, and show the outcome.
 
         Args:
+            given: see `At`.
             alone: a row that nobody had marked; it stays marked only if it was refused.
         """
+        from hitl_tui.ui.conversations import play_in_list
+        from hitl_tui.verbs import verbs
+        from hitl_tui.verbs.conversation import At
+
         marks = self._list.marks
-        if alone is not None and not marks.reason(alone):
-            marks.forget(alone.key)
-        self._show()
-        self.read_again()
+        at = At(None, self.hub, self._me, signs=self._signs, listed=rows, given=given)
+        try:
+            listing = await play_in_list(self, at, verbs()["decide"].load())
+            for row in listing.rows if listing is not None else ():
+                if row.state == "refused":
+                    marks.refused(row.key, row.outcome)
+                elif row.state == "done":
+                    marks.forget(row.key)
+        finally:
+            if alone is not None and not marks.reason(alone):
+                marks.forget(alone.key)
+            self._show()
+            self.read_again()
 
     @decides
     def action_claim(self) -> None:

@@ -70,8 +70,6 @@ _COVERED_SECONDS: Final = 1.0
 """Seconds between two frames of a screen below another one."""
 _LOOK_SECONDS: Final = 0.1
 """Seconds between checks whether it still is."""
-_CONTINUING: Final = 8
-"""Number of threads that were decided together and continue at the same time."""
 _NAME: Final = 40
 _OF_THE_APP: Final = ("app.palette", "app.repaint")
 """Actions that the app does itself."""
@@ -150,7 +148,6 @@ class RunScreen(RunPanes):
         self._attending: tuple[object, ...] = ()
         self.came_from = ""
         self._one_by_one = asyncio.Lock()
-        self._continuing = asyncio.Semaphore(_CONTINUING)
 
     # The shown thread.
 
@@ -655,16 +652,6 @@ class RunScreen(RunPanes):
         self._queue.chosen(choice)
         self.came_from = choice.row.name
         self.command(partial(self.open_to_decide, *choice.row.key))
-
-    def continue_in_background(self, thread: str) -> None:
-        """Continue a thread that was decided in the queue, while the queue stays open."""
-        from hitl_tui.view.batch import run_on
-
-        async def in_turn() -> None:
-            async with self._continuing:
-                await run_on(self.hub, thread)
-
-        self.command(in_turn, group="continue")
 
     def next_thread(self, *, back: bool = False) -> None:
         """Open the next thread that waits for a person, and its card; once it is answered the run continues.

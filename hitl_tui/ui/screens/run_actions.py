@@ -356,8 +356,7 @@ def _queue(screen: RunScreen) -> None:
         screen.hub, screen.actor, screen.now, queue_file(),
         signs=bool(screen.session and screen.session.view.signing_key),
         claim_minutes=screen.attention.claim_minutes, do=screen.do_action,
-        decided=screen.continue_in_background, came_from=screen.came_from,
-        keys=screen.keymap.bindings["app.queue"],
+        came_from=screen.came_from, keys=screen.keymap.bindings["app.queue"],
     )  # fmt: skip
     screen.app.push_screen(queue, lambda choice: screen.open_chosen(choice) if choice is not None else None)
 

@@ -235,10 +235,11 @@ class StoreScreen(OverlayScreen):
         return bool(why)
 
     async def _vacuum(self) -> None:
-        from hitl_tui.ui.conversations import play_on_store
+        from hitl_tui.ui.conversations import play_in_list
+        from hitl_tui.verbs.conversation import At
 
         try:
-            await play_on_store(self, self._hub, self._actor, verbs()["vacuum"].load())
+            await play_in_list(self, At(None, self._hub, self._actor), verbs()["vacuum"].load())
         except HitlError as error:
             self.show_message(failure_words(error), "Vacuum", "error")
         if self._vacuums:

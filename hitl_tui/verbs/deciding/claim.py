@@ -40,14 +40,7 @@ async def _talk(at: At) -> Talk:
             return
         chosen = reply.choice
     request = request_of(at, snapshot, chosen)
-    own = Claim(
-        request.id,
-        at.actor,
-        _minutes(at),
-        lasts=at.leaves or "for" in at.given,
-        take_over=at.given.get("take_over", ""),
-        note=at.given.get("note", "").strip() or None,
-    )
+    own = claimed(at, request)
     there = claim_of(snapshot.attending, request, at.hub.now())
     toggles = not at.leaves and at.given.keys() <= {REQUEST.name}
     if there is not None and there.actor == at.actor and toggles:
@@ -60,6 +53,22 @@ async def _talk(at: At) -> Talk:
             return
         yield Do(structs.replace(own, take_over=there.actor, note=reply.text("note")))
     yield await who_attends(at, request)
+
+
+def claimed(at: At, request: Request) -> Claim:
+    """Return the command that claims a request as was typed.
+
+    Raises:
+        UsageError: what was typed for how long is not a time.
+    """
+    return Claim(
+        request.id,
+        at.actor,
+        _minutes(at),
+        lasts=at.leaves or "for" in at.given,
+        take_over=at.given.get("take_over", ""),
+        note=at.given.get("note", "").strip() or None,
+    )
 
 
 def _minutes(at: At) -> float:

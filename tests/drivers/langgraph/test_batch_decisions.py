@@ -13,10 +13,11 @@ from typing_extensions import TypedDict
 
 from hitl_tui.drivers.langgraph.hub import LangGraphHub
 from hitl_tui.drivers.policies import read_policy
-from hitl_tui.view.batch import Decider, decide, plan, plan_by, run_on
+from hitl_tui.view.batch import Decider, plan, plan_by
+from hitl_tui.view.continuing import run_on
 from hitl_tui.view.queue import QueueRow, rows_of
-from hitl_tui.view.queue_facts import Planned
 from tests.drivers.langgraph.conftest import Hubs
+from tests.support.decisions import decide
 from tests.support.watching import Watcher
 
 ANN = Decider("ann", "ann@box", note="reads well")
@@ -80,7 +81,7 @@ async def test_one_answer_reaches_each_graph_that_asked_but_one_that_has_moved(
     marked = await rows(hub)
     plans = plan(marked, "approve", ANN, hub.now(), {row.key: row for row in marked})
     graph.invoke(Command(resume=[IGNORED]), config("bob"))
-    results = {each.thread: each for each in [await decide(hub, each, "ann") for each in plans]}
+    results = {each.thread: each for each in await decide(hub, plans, "ann")}
     assert {name: result.outcome for name, result in results.items()} == {
         "ann": "decided",
         "bob": "refused",
@@ -111,7 +112,7 @@ async def test_the_rules_of_a_policy_answer_what_a_graph_asks_and_are_named(
         "bob": ("would", "not to bob"),
         "cy": ("left", ""),
     }
-    decided: list[Planned] = [await decide(hub, each, "ann") for each in plans if each.would]
+    decided = await decide(hub, plans, "ann")
     assert {each.outcome for each in decided} == {"decided"}
     for each in decided:
         await run_on(hub, each.thread)
