@@ -22,7 +22,6 @@ from hitl_tui.engine.log.taint import OnTaint, Taint
 from hitl_tui.engine.log.threads import ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
 from hitl_tui.view.diff_lines import Compared
@@ -255,13 +254,6 @@ class TaintDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     step: Annotated[int, about("The step.")]
     channels: Annotated[tuple[TaintedChannel, ...], about("Each tainted channel, with how taint reached it.")]
-
-
-class AgentsDocument(Document, frozen=True):
-    """`agents`."""
-
-    thread: Annotated[str, about("The thread.")]
-    agents: Annotated[tuple[AgentInfo, ...], about("The agents of the thread.")]
 
 
 class GraphDocument(Document, frozen=True):

@@ -143,6 +143,7 @@ def _work(verb: Verb) -> Callable[..., Any]:
             dry_run=given.dry_run,
             signs=opened.settings.signing_key is not None,
             given=given.fields,
+            chosen=given.choice,
         )
         player = _Player(opened, at, given)
         try:
@@ -266,9 +267,8 @@ class _Player:
         if ask.confirm and not self._given.yes and not _agreed(ask, choice):
             say("Nothing was done.", err=True)
             raise _Stopped(ExitCode.USAGE)
-        return AskReply(
-            choice.name, {field.name: self._given.fields.get(field.name, "") for field in ask.fields}
-        )
+        given, asked = self._given.fields, {field.name for field in ask.fields}
+        return AskReply(choice.name, {name: text for name, text in given.items() if name in asked})
 
     async def _show(self, ask: Ask) -> None:
         dry_run = self._given.dry_run

@@ -163,8 +163,7 @@ _OTHERS: Final = (
         agents,
         (
             ("", "list the agents"),
-            ("AGENT", "show one with its turns; forget AGENT clears them"),
-            ("AGENT.model=NAME", "change it"),
+            ("AGENT", "show one with its turns"),
         ),
     ),
     PlainCommand(

@@ -83,6 +83,7 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
         signs=bool(snapshot.signing_key),
         listed=context.listed,
         given=typed.fields,
+        chosen=typed.choice,
     )
     optional = {field.name for field in verb.options}
     player = _Player(context, typed, asks=typed.fields.keys().isdisjoint(optional))
@@ -263,13 +264,14 @@ class _Player:
 
     def _texts(self, ask: Ask, choice: AskChoice) -> dict[str, str]:
         """Return the input after the verb if it was accepted, and ask for the other fields."""
-        texts = (
-            {} if ask.refused else {field.name: self.typed.fields.get(field.name, "") for field in ask.fields}
-        )
+        given = {} if ask.refused else self.typed.fields
+        texts = {field.name: given[field.name] for field in ask.fields if field.name in given}
         for field in ask.fields:
             wanted = field.required or ((self.asks or ask.refused) and not field.rare)
-            if choice.name in (field.only_for or (choice.name,)) and wanted and not texts.get(field.name):
-                texts[field.name] = self.texts[field.name] = self._text(field)
+            if choice.name not in (field.only_for or (choice.name,)) or not wanted:
+                continue
+            if not texts.get(field.name) and (typed := self._text(field)):
+                texts[field.name] = self.texts[field.name] = typed
         return texts
 
     def _text(self, field: AskField) -> str:

@@ -64,6 +64,7 @@ async def play(
     *,
     selected: str = "",
     part: ValuePart | None = None,
+    agent: str = "",
     request: str = "",
     call: int | None = None,
     answering: tuple[str, str] = ("", ""),
@@ -71,7 +72,7 @@ async def play(
     """Play the conversation of a verb about the shown thread, in a worker of the screen.
 
     Args:
-        selected, part, request, call, answering: as for `At`.
+        selected, part, agent, request, call, answering: as for `At`.
     """
     thread_id, step = (verb.at_step and session.shown) or (session.thread_id, None)
     at = At(
@@ -82,6 +83,7 @@ async def play(
         step=step,
         selected=selected,
         part=part,
+        agent=agent,
         request=request,
         call=call,
         answering=answering,
@@ -229,6 +231,7 @@ class _ListPlayer:
                 field.label,
                 (typed or {}).get(field.name, field.value),
                 optional=not (field.required or field.value),
+                long=field.long,
             )
             for field in fields
         ]

@@ -35,7 +35,7 @@ class AskField(msgspec.Struct, frozen=True):
     Args:
         name: its name as an option, with underscores, and in the reply.
         label: what to type, for a dialog and a question.
-        value: what the dialog proposes. Other hosts name it, and send "" where nothing is typed.
+        value: what the dialog proposes. Other hosts name it; their reply lacks a field that was not typed.
         about: its sentence in the subcommand's `--help`.
         metavar: the placeholder for its value in `--help`, as "NAME".
         required: a subcommand refuses to run without it, a dialog asks again, and plain text mode takes an
@@ -46,6 +46,7 @@ class AskField(msgspec.Struct, frozen=True):
         rest: in plain text mode it is all that was typed after the verb, without quotation marks.
         rare: a dialog shows it on request, and plain text mode does not ask for it.
         switch: yes or no: a subcommand and plain text mode take its name alone for "yes".
+        long: it may have several lines, so the dialog has an area for it.
         only_for: the choices that need it; plain text mode asks for it only then. () if all do.
         thread: it names threads, which a shell completes.
     """
@@ -61,6 +62,7 @@ class AskField(msgspec.Struct, frozen=True):
     rest: bool = False
     rare: bool = False
     switch: bool = False
+    long: bool = False
     only_for: tuple[str, ...] = ()
     thread: bool = False
 
@@ -172,13 +174,13 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class AskReply(msgspec.Struct, frozen=True):
-    """The choice, and the text of each field; "" for one that was left empty."""
+    """The choice, and the texts of fields: in a dialog of all, else of those that were typed."""
 
     choice: str
     fields: Mapping[str, str]
 
     def text(self, name: str) -> str | None:
-        """Return a field's text without blanks around it; None if it is empty."""
+        """Return a field's text without blanks around it; None if it is empty or was not typed."""
         return self.fields.get(name, "").strip() or None
 
     def yes(self, name: str) -> bool:
@@ -366,6 +368,7 @@ class At(msgspec.Struct, frozen=True):
         seen: the hash of the state that was shown to the person; b"" if nothing was shown.
         step: a step of the thread, if one was named or is shown; None for the newest.
         selected: the channel that is selected.
+        agent: the agent that is selected; "" for none.
         request: the id of the request whose card is open, or that is selected in a list; "" for none.
         call: which of the tool calls of that request the open card shows, from 0; None if none is open.
         part: the part of that channel's value that the cursor is on; None for none.
@@ -377,6 +380,7 @@ class At(msgspec.Struct, frozen=True):
         signs: a key signs what the person decides.
         listed: the requests that the person has marked, or that were listed last, as they were then.
         given: what was typed after the verb, by field; the fields of `Verb.options` and `Verb.arguments`.
+        chosen: the choice that was named after the verb; "" if none was.
     """
 
     thread: Driver | None
@@ -385,6 +389,7 @@ class At(msgspec.Struct, frozen=True):
     seen: bytes = b""
     step: int | None = None
     selected: str = ""
+    agent: str = ""
     request: str = ""
     call: int | None = None
     part: ValuePart | None = None
@@ -396,6 +401,7 @@ class At(msgspec.Struct, frozen=True):
     signs: bool = False
     listed: Sequence[QueueRow] = ()
     given: Mapping[str, str] = {}
+    chosen: str = ""
 
     @property
     def driver(self) -> Driver:

@@ -1,92 +1,41 @@
-"""Shows the agents of a thread, their settings and their memory, and edits the settings."""
+"""Shows the agents of a thread, their settings and their memory."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import msgspec
-from msgspec.structs import replace
-
-from hitl_tui.engine.log.records import NOTE, Checkpoint, LedgerEntry
+from hitl_tui.engine.log.records import NOTE, LedgerEntry
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.cells import cells
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, inline, quoted, scalar, tokens
 from hitl_tui.view.lines import name, spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
-if TYPE_CHECKING:
-    from hitl_tui.view.form import Form
-
 _NAME: Final = 40
 _VALUE: Final = 60
-_SCHEMA: Final = {
-    "type": "object",
-    "properties": {
-        "model": {"type": "string", "title": "provider/model, as litellm names it"},
-        "temperature": {"type": ["number", "null"], "minimum": 0, "maximum": 2},
-        "instructions": {"type": ["string", "null"]},
-        "fork": {"type": ["string", "null"], "title": "name of the fork, if you make one"},
-        "why": {"type": ["string", "null"], "title": "for the log"},
-    },
-    "required": ["model"],
-}
 
 
-def settings_form(info: AgentInfo, fork: str) -> Form:
-    """Return a form with the current settings, a name for a fork, and a note."""
-    from hitl_tui.view.form import form_of
-
-    now = {
-        "model": info.model,
-        "temperature": info.temperature,
-        "instructions": info.instructions or None,
-        "fork": fork,
-        "why": None,
-    }
-    form = form_of(_SCHEMA, now)
-    assert form is not None
-    fields = (replace(field, long=field.path == ("instructions",)) for field in form.fields)
-    return replace(form, fields=tuple(fields))
-
-
-def changed_settings(info: AgentInfo, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in a form's value that differ from the agent's; None resets one to the graph's.
-
-    Emptied instructions are an empty text, so that an agent can continue without any.
-    """
-    settings: dict[str, Any] = {}
-    if value.get("model", info.model) != info.model:
-        settings["model"] = value["model"]
-    if value.get("temperature") != info.temperature:
-        settings["temperature"] = value.get("temperature")
-    instructions = value.get("instructions") or ""
-    if instructions != info.instructions:
-        settings["instructions"] = instructions
-    return settings
-
-
-class Trial(msgspec.Struct, frozen=True):
-    """A step to run again in a fork of `thread_id` at `base`; `words` describe it."""
-
-    thread_id: str
-    base: int
-    words: str
-
-
-def trial_of(points: Sequence[Checkpoint], shown: int, thread_id: str, agent: str) -> Trial:
-    """Return the step to run again with other settings: the agent's newest up to the shown one, or the next.
+def find_agent(infos: Sequence[AgentInfo], wanted: str, why_none: str = "") -> AgentInfo:
+    """Return the agent of that name.
 
     Args:
-        points: the loaded checkpoints of the thread, oldest first.
+        why_none: why a thread can have no agents here.
+
+    Raises:
+        UsageError: there is none.
     """
-    for point in reversed(points):
-        if 0 < point.step <= shown and any(use.agent == agent for use in point.uses):
-            return Trial(thread_id, point.step - 1, f"run step {point.step} again in a fork")
-    return Trial(thread_id, max(shown, 0), f"run the step after {max(shown, 0)} in a fork")
+    for info in infos:
+        if info.name == wanted:
+            return info
+    if not infos:
+        raise UsageError("the graph has no agents", why_none)
+    raise UsageError(f"there is no agent {wanted!r}", did_you_mean(wanted, [info.name for info in infos]))
 
 
 def change_words(settings: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,16 +166,26 @@ def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
             raise UsageError(
                 f"{word!r} is not a setting of an agent", "write AGENT.SETTING=VALUE, as worker.temperature=0"
             )
-        settings.setdefault(agent, {})[setting] = _value(setting, value)
+        settings.setdefault(agent, {})[setting] = read_setting(setting, value)
     return settings
 
 
-def _value(setting: str, text: str) -> Any:
-    if text == "null":
+def read_setting(setting: str, text: str) -> Any:
+    """Read the value of an agent's setting; None, for "null" or for no text, resets it to the graph's.
+
+    No text as instructions means none.
+
+    Raises:
+        UsageError: the temperature is not a number.
+    """
+    if text == "null" or (not text.strip() and setting != "instructions"):
         return None
     if setting != "temperature":
-        return text
+        return text if setting == "instructions" else text.strip()
     try:
-        return json.loads(text)
+        number = float(text)
     except ValueError:
-        raise UsageError(f"temperature={text}: give a number", "as worker.temperature=0.2") from None
+        number = -1
+    if not 0 <= number <= 2:
+        raise UsageError(f"temperature={text}: give a number from 0 to 2", "as in temperature=0.2")
+    return int(number) if number.is_integer() else number

@@ -22,6 +22,7 @@ from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, Time, about
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 
 T = TypeVar("T")
 
@@ -235,6 +236,13 @@ class ForkDocument(Document, frozen=True):
     thread: Annotated[str, about("The new thread.")]
     parent: Annotated[str, about("The thread it was forked from.")]
     step: Annotated[int, about("The step it was forked at.")]
+
+
+class AgentsDocument(Document, frozen=True):
+    """`agents`, `change-agent`, `clear-turns`."""
+
+    thread: Annotated[str, about("The thread.")]
+    agents: Annotated[tuple[AgentInfo, ...], about("The agents of the thread.")]
 
 
 class ErrorDocument(Document, frozen=True):

@@ -74,18 +74,17 @@ def test_findings_are_reported_with_their_meaning(said: Said) -> None:
 def test_agents_are_shown_changed_and_made_to_forget(said: Said) -> None:
     typed = (
         "a",
-        "a worker.model=demo/advisor",
+        "T worker model=demo/advisor",
         "a",
-        "a forget advisor",
-        "yes",
+        "clear-turns advisor",
         "a advisor",
-        "a nobody.model=x",
+        "T nobody model=x",
     )
     out = said("advisor.py", *typed, given=("--input", "task=Explain what a closure is."))
     assert "worker: demo/advisor" in out
-    assert "worker: model changed from the next step on." in out
+    assert "worker: model “demo/advisor”, from the next step on." in out
     assert "changed: model" in out
-    assert "advisor forgot" in out
+    assert "advisor remembers nothing in this process." in out
     assert "These turns are the agent's own memory, in this process alone." in out
     assert "Its turns:\n  | no turns" in out
     assert "nobody" in out

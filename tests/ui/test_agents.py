@@ -87,7 +87,7 @@ async def test_forgetting_needs_a_confirmation_and_is_logged(store: Checkpointer
         await it.shows("2 turns")
         await it.press("x")
         await it.shows("forgets its 2 turns", "forget them")
-        await it.press(*"why not", "tab", "f")
+        await it.press("shift+tab", *"why not", "tab", "f")
         await it.shows("no turns", "0 turns")
         await it.press("escape", "s")
         await it.shows("A draft after 1 prompts")
@@ -119,10 +119,10 @@ async def test_a_step_is_re_run_with_other_instructions_in_a_fork_and_compared(
         await it.press("e")
         await it.shows("Makes a new thread", "The fork will run: second.")
         await it.press("escape", "T")
-        await it.shows("writer now speaks to scripted/scripted", "run step 1 again in a fork", "Be clear.")
+        await it.shows("writer now uses scripted/scripted", "run step 1 again in a fork", "Be clear.")
         await it.shows("The fork will run: first, second.")
         assert "change this thread" not in it.text()
-        await it.press("tab", "tab", "ctrl+k", *"Be brief.", "escape", "f")
+        await it.press("tab", "tab", "ctrl+k", *"Be brief.", "tab", "f")
         await it.shows("t-b", "instructions: Be brief.")
         await it.shows("= compares it with t")
         await it.press("=")
@@ -145,7 +145,7 @@ async def test_a_step_is_re_run_with_another_model(
         await it.press("T")
         await it.shows("run step 1 again in a fork")
         await it.write("demo/advisor")
-        await it.press("escape", "f")
+        await it.press("tab", "tab", "tab", "f")
         await it.shows("t-b", "= compares it with t")
         await it.press("=")
         await it.shows("t @ 1", "t-b @ 1", "instructions: Be clear.")
@@ -163,19 +163,54 @@ async def test_changed_instructions_apply_from_the_next_step(store: Checkpointer
         await it.shows("step 1")
         await it.press("T")
         await it.shows("temperature", "change this thread")
-        await it.press("tab", *"0.5", "escape", "n")
-        await it.shows("temperature 0.5, from the next step on")
+        await it.press("tab", *"0.5", "tab", "tab", "n")
+        await it.shows("writer: temperature 0.5, from the next step on")
         await it.shows("then, by anna: writer: temperature")
         await it.press("A")
         await it.shows("changed: temperature", "temperature  changed 0.5")
         await it.press("T")
         await it.shows("back to the graph's settings")
-        await it.press("escape", "b")
+        await it.press("tab", "tab", "tab", "b")
         await it.shows("temperature as in the graph")
 
 
 @pytest.mark.slow
-async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it_was_opened_on(
+async def test_the_page_gives_the_selected_agent_other_settings(store: Checkpointer) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("A")
+        await it.shows("writer", "editor", "2 turns")
+        await it.press("down", "c")
+        await it.shows("editor now uses scripted/scripted", "another agent: writer")
+        await it.press("tab", *"1", "tab", "tab", "a")
+        await it.shows("writer now uses scripted/scripted", "another agent: editor")
+        await it.press("tab", *"0.5", "tab", "tab", "n")
+        await it.shows("writer: temperature 0.5, from the next step on")
+        (entry,) = [one for one in store.ledger("t") if one.kind == "agent"]
+        assert (entry.actor, entry.data["agent"], entry.data["is"]) == (
+            "anna",
+            "writer",
+            {"temperature": 0.5},
+        )
+
+
+@pytest.mark.slow
+async def test_instructions_of_several_lines_are_kept_and_changed_line_by_line(store: Checkpointer) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        for line in ("One.", "Two."):
+            await it.press("T")
+            await it.shows("Be clear.")
+            await it.press("tab", "tab", "down", "end", "ctrl+j", *line, "tab", "n")
+            await it.shows(f"{line}”, from the next step on")
+        entries = [one.data["is"]["instructions"] for one in store.ledger("t") if one.kind == "agent"]
+        assert entries == ["Be clear.\nOne.", "Be clear.\nOne.\nTwo."]
+
+
+@pytest.mark.slow
+async def test_while_the_thread_runs_a_change_is_refused_and_what_was_typed_stays(
     store: Checkpointer,
 ) -> None:
     may_continue = threading.Event()
@@ -190,13 +225,13 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
         await it.until(lambda: it.session.view.progress.head == 1)
         await it.press("T")
         await it.shows("run step 1 again in a fork")
-        assert "change this thread" not in it.text()
-        await it.press("escape", "down", "down")
+        await it.press("tab", *"0.5", "tab", "tab", "n")
+        await it.shows("is running", "0.5")
         may_continue.set()
-        await it.shows("change this thread", "run step 1 again in a fork")
-        await it.press("enter")
-        await it.gone("Try other settings")
-        assert it.session.view.progress.head == 2
+        await it.until(lambda: it.session.view.progress.head == 2)
+        await it.shows("run step 1 again in a fork")
+        await it.press("tab", "tab", "tab", "n")
+        await it.shows("writer: temperature 0.5, from the next step on")
 
 
 @pytest.mark.slow
@@ -209,12 +244,11 @@ async def test_an_impossible_change_is_reported_before_anything_runs(
         await it.shows("step 1")
         await it.press("T")
         await it.shows("run step 1 again")
-        await it.press("escape", "f")
-        await it.shows("Nothing is changed yet")
+        await it.press("tab", "tab", "tab", "f")
+        await it.shows("nothing is changed yet")
         await it.write("demo/nothing")
-        await it.press("escape", "f")
+        await it.press("tab", "tab", "tab", "f")
         await it.shows("there is no demo model 'demo/nothing'")
-        await it.press("shift+tab", "shift+tab", "shift+tab", "shift+tab", "shift+tab")
         await it.press("escape")
         assert store.info("t-b") is None
 
@@ -230,8 +264,12 @@ async def test_a_missing_key_is_reported_and_can_be_ignored(
         await it.press("T")
         await it.shows("run step 1 again")
         await it.write("openai/gpt-4o")
-        await it.press("escape", "n")
-        await it.shows("openai/gpt-4o: no API key; set OPENAI_API_KEY", "again to do it anyway")
+        await it.press("tab", "tab", "tab", "n")
+        await it.shows("openai/gpt-4o: no API key; set OPENAI_API_KEY", "use these settings all the same")
+        await it.press("escape")
+        await it.shows("Try other settings", "openai/gpt-4o")
+        await it.press("tab", "tab", "tab", "n")
+        await it.shows("use these settings all the same")
         await it.press("n")
         await it.shows("model “openai/gpt-4o”, from the next step on")
 
@@ -264,9 +302,10 @@ async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[i
         await it.press("A")
         await it.shows("writer", "model")
         await it.press("T")
-        await it.shows("Try other settings", "run step 1 again")
-        if size[1] >= 20:
-            await it.shows("Esc   go back")
+        await it.shows("Try other settings")
+        if size[1] < 20:
+            await it.press("tab", "tab", "tab")
+        await it.shows("run step 1 again", "Esc   go back")
 
 
 def look(day: str) -> str:

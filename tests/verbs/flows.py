@@ -67,6 +67,32 @@ graph = graph.add_edge(START, "write").add_edge("write", END).compile(agents={"w
 """A graph that has an agent."""
 
 
+CHATTING = """
+from hitl_tui import END, START, Agent, Channel, ScriptedModel, StateGraph
+graph = StateGraph({"text": Channel("")}, name="chatting")
+graph.add_node("write", lambda state, config: {"text": config.agents["writer"].chat("Write.")})
+graph = graph.add_edge(START, "write").add_edge("write", END)
+model = ScriptedModel(["Hills."] * 9, pace=0)
+agents = {name: Agent(name, model, "Be clear.") for name in ("editor", "writer")}
+graph = graph.compile(agents=agents)
+"""
+"""A graph in whose first step the second of its agents writes."""
+
+
+REMEMBERING = """
+from hitl_tui import END, START, Channel, StateGraph
+class Clerk:
+    def __init__(self):
+        self.turns = [{"role": "user", "content": "Hello."}]
+    def set_turns(self, turns):
+        self.turns = turns
+graph = StateGraph({"n": Channel(0)}, name="remembering").add_node("a", lambda state: {"n": 1})
+graph = graph.add_edge(START, "a").add_edge("a", END)
+graph = graph.compile(agents={"clerk": Clerk(), "guide": Clerk()})
+"""
+"""A graph with agents that have turns from the start, in every process."""
+
+
 def changed(app: App) -> None:
     """Run the thread `r` of `flow.py` until something stops it, then change the code of its node."""
     stopped(app)
@@ -130,3 +156,9 @@ def claimed_by_ann(app: App) -> None:
     """Let "ann" claim it."""
     stopped(app)
     app.expect(0, "claim", "r", "--as", "ann")
+
+
+def changed_agent(app: App) -> None:
+    """Give the agent "writer" of the thread `r` another model and temperature."""
+    stopped(app)
+    app.expect(0, "change-agent", "r", "writer", "model=demo/advisor", "temperature=1", "--as", "bob")

@@ -22,7 +22,7 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command, verb
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.gate import gate_of
-from hitl_tui.ui.screens.dialogs import Dialog
+from hitl_tui.ui.screens.dialogs import Dialog, LongField
 from hitl_tui.ui.screens.list_question import ListQuestion
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.choices import Choices
@@ -228,7 +228,12 @@ async def _fill(screen: Screen, case: Case) -> None:
         await _choose(screen, "more fields")
         await screen.until(lambda: screen.app.screen is not dialog, "all fields")
     for name, text in fields.items():
-        screen.app.screen.query_one(f"#{name}", SafeInput).value = text
+        entry = screen.app.screen.query_one(f"#{name}")
+        if isinstance(entry, SafeInput):
+            entry.value = text
+        else:
+            assert isinstance(entry, LongField)
+            entry.text = text
     await _choose(screen, case.choice)
 
 

@@ -51,10 +51,6 @@ BESPOKE = {
     *("ui/screens/edit.py", "plain/editing.py", "cli/change.py"),
 }
 """The review card and the value editor, which are no conversations."""
-NOT_YET = {
-    *("ui/screens/agents.py", "plain/agents.py", "cli/agents.py"),
-}
-"""Settings of agents, which each host still has for itself."""
 
 
 def test_commands_are_sent_by_the_hosts_of_verbs_and_by_a_few_others() -> None:
@@ -69,4 +65,4 @@ def test_commands_are_sent_by_the_hosts_of_verbs_and_by_a_few_others() -> None:
             r"(driver|chosen|source|_driver\))\.execute\(|driver\)\.execute\(", path.read_text("utf-8")
         )
     }
-    assert senders == HOSTS_OF_VERBS | RUNS | BESPOKE | NOT_YET
+    assert senders == HOSTS_OF_VERBS | RUNS | BESPOKE

@@ -16,18 +16,13 @@ from hitl_tui.view.agents import (
     agent_rows,
     change_notes,
     change_words,
-    changed_settings,
     entry_words,
     memory_words,
-    settings_form,
-    trial_of,
     turn_lines,
 )
-from hitl_tui.view.form import read_form
 from hitl_tui.view.inside import call_lines, tool_line
 from hitl_tui.view.spans import Line, plain_text
 from tests.support.hostile import LINE
-from tests.support.tape import family
 
 INFO = AgentInfo(
     "writer", "openai/x", "Be brief.", "", 0.5, ("temperature",), 2, 1_500, 20, None, (), None, True,
@@ -107,36 +102,6 @@ def test_hostile_turns_are_harmless() -> None:
     assert not set(said) & set("\x1b\x9b\u202e\u200b\x07")
 
 
-def test_a_form_of_what_is_now_changes_nothing() -> None:
-    form = settings_form(INFO, "t-b")
-    reading = read_form(form, form.texts)
-    assert reading.problems == {}
-    assert changed_settings(INFO, reading.value) == {}
-    assert reading.value["fork"] == "t-b"
-
-
-@pytest.mark.parametrize(
-    ("typed", "changed"),
-    [
-        ({"model": "openai/y"}, {"model": "openai/y"}),
-        ({"temperature": "0"}, {"temperature": 0}),
-        ({"temperature": ""}, {"temperature": None}),
-        ({"instructions": ""}, {"instructions": ""}),
-        ({"instructions": "One.\nTwo."}, {"instructions": "One.\nTwo."}),
-    ],
-)
-def test_what_is_typed_is_what_changes(typed: dict[str, str], changed: dict[str, Any]) -> None:
-    form = settings_form(INFO, "t-b")
-    texts = {**form.texts, **{(name,): text for name, text in typed.items()}}
-    assert changed_settings(INFO, read_form(form, texts).value) == changed
-
-
-@pytest.mark.parametrize(("field", "text"), [("temperature", "hot"), ("temperature", "7"), ("model", "")])
-def test_an_invalid_setting_is_a_problem_of_its_field(field: str, text: str) -> None:
-    form = settings_form(INFO, "t-b")
-    assert (field,) in read_form(form, {**form.texts, (field,): text}).problems
-
-
 def test_changes_are_described_in_words() -> None:
     assert change_words({"model": "a/b", "temperature": None}) == "model “a/b”, temperature as in the graph"
     assert entry_words(entry({"agent": "w", "was": {}, "is": {"model": "a/b"}})) == (
@@ -152,19 +117,6 @@ def test_changes_are_described_in_words() -> None:
 def test_notes_are_those_between_two_steps() -> None:
     ledger = [entry({"agent": name, "forgot": 2}, step) for name, step in (("a", 0), ("b", 1), ("c", 2))]
     assert change_notes(ledger, 1) == ("then, by ann: b forgot 2 turns",)
-
-
-def test_a_trial_makes_the_agents_newest_step_again_else_what_comes_next() -> None:
-    use = ModelUse("writer", "openai", "x", 7, 8, None)
-    begin = family("t", 2)[0].checkpoints[0]
-    points = [
-        msgspec.structs.replace(begin, step=step, uses=(use,) if step in (0, 1, 3) else ())
-        for step in range(5)
-    ]
-    for shown, base, what in ((4, 2, "step 3 again"), (2, 0, "step 1 again"), (0, 0, "the step after 0")):
-        trial = trial_of(points, shown, "t", "writer")
-        assert (trial.thread_id, trial.base, trial.words) == ("t", base, f"run {what} in a fork")
-    assert trial_of(points, 4, "t", "editor").base == 4
 
 
 def test_a_tools_line_has_the_arguments_as_they_were() -> None:

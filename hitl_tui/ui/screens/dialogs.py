@@ -13,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -22,7 +23,7 @@ from hitl_tui.ui.gate import refuse
 from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
-from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.widgets.safe_text import FieldArea, SafeInput
 from hitl_tui.ui.work import Work
 from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import BACK, Option
@@ -38,20 +39,22 @@ if TYPE_CHECKING:
 _TEXT: Final = 60
 _AROUND: Final = 6
 _FIELD: Final = 3
+_AREA: Final = 5
 _REST: Final = 6
 _LEAST: Final = 4
-"""Rows of a field, of all else around the text, and of the text at least."""
+"""Rows of a field, of a long one, of all else around the text, and of the text at least."""
 _LOOK_EVERY: Final = 0.25
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 
 
 class DialogField(msgspec.Struct, frozen=True):
-    """Line to type in; an `optional` one does not get the focus first."""
+    """Line to type in, or an area for `long` ones; an `optional` one does not get the focus first."""
 
     id: str
     label: str
     value: str = ""
     optional: bool = False
+    long: bool = False
 
 
 class DialogResult(msgspec.Struct, frozen=True):
@@ -59,6 +62,19 @@ class DialogResult(msgspec.Struct, frozen=True):
 
     id: str
     fields: dict[str, str]
+
+
+class LongField(FieldArea):
+    """Field of several lines, in which enter moves on as in one of a single line."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [bound("form.done", "submit", priority=True)]
+
+    class Submitted(Message):
+        """Enter was pressed."""
+
+    def action_submit(self) -> None:
+        """Move on."""
+        self.post_message(self.Submitted())
 
 
 class Dialog(Modal[DialogResult | None]):
@@ -105,7 +121,8 @@ class Dialog(Modal[DialogResult | None]):
             (Span(row),) for text in (*self._text, *self._more) for row in wrap_line(sanitise(text), width)
         ]
         # A long text scrolls in its place: the answers must stay in sight.
-        room = self.size.height - _REST - _FIELD * len(self._fields) - len(self._options)
+        fields = sum(_AREA if field.long else _FIELD for field in self._fields)
+        room = self.size.height - _REST - fields - len(self._options)
         high = min(len(rows) + 1, max(_LEAST, room))
         for view in self.query("#dialog-text").results(
             LineView
@@ -117,9 +134,13 @@ class Dialog(Modal[DialogResult | None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let enter take the first answer in the last field."""
-        fields = list(self.query(Input))
+        fields = self._entries
         last = bool(fields) and event.widget is fields[-1] and not self._way_back_first
         self.query_one(Choices).take_keys_from(("ask.back",), entered=0 if last else None)
+
+    @property
+    def _entries(self) -> list[SafeInput | LongField]:
+        return [labelled.entry for labelled in self.query(Labelled)]
 
     @property
     def _way_back_first(self) -> bool:
@@ -138,17 +159,24 @@ class Dialog(Modal[DialogResult | None]):
             self._answer(event.option.id)
 
     @on(Input.Submitted)
+    @on(LongField.Submitted)
     def _submitted(self) -> None:
         """Move to the next field; in the last one enter takes the first answer."""
-        fields = list(self.query(Input))
-        focused = self.focused
-        if focused is not fields[-1] or self._way_back_first:
+        if self.focused is not self._entries[-1] or self._way_back_first:
             self.focus_next()
         elif not refuse(self.app):
             self._answer(self._options[0].id)
 
     def _answer(self, option: str) -> None:
-        self.dismiss(DialogResult(option, {field.id or "": field.value for field in self.query(Input)}))
+        self.dismiss(
+            DialogResult(
+                option,
+                {
+                    entry.id or "": entry.value if isinstance(entry, SafeInput) else entry.text
+                    for entry in self._entries
+                },
+            )
+        )
 
 
 class Labelled(Vertical):
@@ -156,12 +184,12 @@ class Labelled(Vertical):
 
     def __init__(self, field: DialogField) -> None:
         super().__init__(classes="labelled")
-        self._field = field
+        kind = LongField if field.long else SafeInput
+        self.entry = kind(field.value, id=field.id)
+        self.entry.border_title = Content(sanitise(field.label, multiline=False))
 
     def compose(self) -> ComposeResult:
-        field = SafeInput(self._field.value, id=self._field.id)
-        field.border_title = Content(sanitise(self._field.label, multiline=False))
-        yield field
+        yield self.entry
 
 
 def ask_double_texting(screen: Host, choose: Callable[[DoubleTexting], None]) -> None:

@@ -18,7 +18,7 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.verbs import VerbEntry, verbs
-from hitl_tui.verbs.actions import ALL_BY_ID
+from hitl_tui.verbs.actions import ALL_BY_ID, BY_ID
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -128,15 +128,12 @@ def _agents(screen: RunScreen, session: ViewSession) -> None:
     """Show the agents and their memories; one of them may be chosen to be changed."""
     from hitl_tui.ui.screens.agents import AgentsScreen
 
+    def chosen(agent: str | None) -> None:
+        if agent:
+            _play(screen, session, verbs()["change-agent"], agent)
+
     shown = AgentsScreen(session, screen.actor, screen.keymap.bindings["look.agents"])
-    screen.app.push_screen(shown, lambda agent: _try_agent(screen, session, agent) if agent else None)
-
-
-def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None:
-    """Ask how to change an agent: from the next step, or in a fork."""
-    from hitl_tui.ui.screens.agents import ask_settings
-
-    screen.command(partial(ask_settings, screen, session, agent))
+    screen.app.push_screen(shown, chosen)
 
 
 def _open_editor(screen: RunScreen, session: ViewSession) -> None:
@@ -470,7 +467,7 @@ def _on_card(do: Callable[[ReviewPane], Any]) -> Do:
 
 
 def _verb_handlers() -> dict[str, Do]:
-    """Return the handler of each verb's action; it starts the conversation."""
+    """Return the handler of each verb's action on this screen; it starts the conversation."""
 
     def handler(entry: VerbEntry) -> Do:
         return _shown(lambda screen, session: _play(screen, session, entry))
@@ -479,11 +476,11 @@ def _verb_handlers() -> dict[str, Do]:
     return {
         verb.action.id: handler(entry)
         for entry, verb in loaded
-        if verb.action is not None and verb.about == "thread"
+        if verb.action is not None and verb.action.id in BY_ID
     }
 
 
-def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
+def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry, agent: str = "") -> None:
     from hitl_tui.ui.conversations import play
 
     selected, pane = screen.query_one(ChannelsPane).selected, screen.query_one(ValuePane)
@@ -495,6 +492,7 @@ def _play(screen: RunScreen, session: ViewSession, entry: VerbEntry) -> None:
         entry.load(),
         selected=selected,
         part=pane.part if pane.text is not None and pane.text.channel == selected else None,
+        agent=agent,
         request=asked.id if asked is not None else "",
         answering=(card.review.chosen, card.review.reason) if card is not None else ("", ""),
     )
@@ -512,7 +510,6 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "run.breaks": _shown(_breakpoints),
     "change.decide": lambda screen: screen.decide(),
     "change.edit": lambda screen: screen.edit_channel(screen.query_one(ChannelsPane).selected),
-    "change.agent": _shown(_try_agent),
     "look.check": _shown(_check),
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),

@@ -15,7 +15,7 @@ from textual.widgets import Input, TextArea
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
-from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
+from hitl_tui.ui.widgets.safe_text import FieldArea, SafeInput
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.rows import wrap_line, wrapped
@@ -24,16 +24,6 @@ from hitl_tui.view.spans import Line, Span, untrusted
 _NARROWEST: Final = 16
 _USUAL: Final = 58
 """Usual width of a field in cells, before it is known."""
-
-
-class FieldArea(SafeTextArea):
-    """Field for several lines, in a form where enter moves to the next field."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [bound("form.line", "break_line", priority=True)]
-
-    def action_break_line(self) -> None:
-        """Insert a line break at the cursor."""
-        self.insert("\n")
 
 
 class FieldBox(Vertical):
@@ -187,8 +177,5 @@ def _entry(field: Field, number: int) -> Input | FieldArea | Picker:
     if field.options:
         return Picker(name, field)
     if field.long:
-        return FieldArea(
-            field.text, id=name, soft_wrap=True, show_line_numbers=False, compact=True,
-            highlight_cursor_line=False, tab_behavior="focus",
-        )  # fmt: skip
+        return FieldArea(field.text, id=name, compact=True)
     return SafeInput(field.text, id=name, compact=True)

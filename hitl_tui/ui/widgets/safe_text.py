@@ -60,6 +60,26 @@ class SafeTextArea(TextArea):
             self.notify(words, severity="warning", markup=False)
 
 
+class FieldArea(SafeTextArea):
+    """Field for several lines, in a form where enter moves to the next field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [bound("form.line", "break_line", priority=True)]
+
+    def __init__(self, text: str, **options: Any) -> None:
+        super().__init__(
+            text,
+            soft_wrap=True,
+            show_line_numbers=False,
+            highlight_cursor_line=False,
+            tab_behavior="focus",
+            **options,
+        )
+
+    def action_break_line(self) -> None:
+        """Insert a line break at the cursor."""
+        self.insert("\n")
+
+
 class DraftArea(SafeTextArea):
     """Draft; one that is too large to type in is not shown, and is changed in the user's own editor."""
 

@@ -51,7 +51,7 @@ async def _talk(at: At) -> Talk:
         reply = yield Ask("Declassify", (which,), (AskChoice("choose", "c", "this channel"),), (_CHANNEL,))
         if reply is None:
             return
-        named = reply.fields["channel"]
+        named = reply.fields.get("channel", "")
     reason, refused = "", None
     while True:
         snapshot = await at.driver.snapshot()

@@ -53,7 +53,7 @@ async def _talk(at: At) -> Talk:
         reply = yield Ask("Reveal", (which,), (AskChoice("choose", "c", "this channel"),), (_CHANNEL,))
         if reply is None:
             return
-        named = reply.fields["channel"]
+        named = reply.fields.get("channel", "")
     channel = find_channel(list(snapshot.values), named)
     if channel not in private:
         raise UsageError(f"channel {channel!r} is not private", f"private channels: {', '.join(private)}")
