@@ -26,6 +26,8 @@ def themes(as_json: bool) -> int:
 
     Built-in themes and those in your configuration directory; the current one is marked. One that can't be
     used is reported with file and line, with exit code 2.
+
+        hitl-tui themes
     """
     from hitl_tui.cli.reports import ThemesDocument
     from hitl_tui.config import load_settings, user_themes
@@ -74,6 +76,8 @@ def keys(as_json: bool) -> int:
     """List every action of the screen with its id and its keys.
 
     With the keys of your configuration. Mistakes in it are reported, with exit code 2.
+
+        hitl-tui keys
     """
     from hitl_tui.cli.reports import KeyRow, KeysDocument
     from hitl_tui.config import load_settings
@@ -111,6 +115,8 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     """Show every setting and where it comes from.
 
     A flag, an environment variable, a line of the configuration file, or the default.
+
+        hitl-tui config
     """
     from hitl_tui.cli.reports import ConfigDocument, Setting
     from hitl_tui.config import config_path, load_settings
@@ -158,6 +164,9 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     bash: eval "$(hitl-tui completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
     fish: hitl-tui completion fish > ~/.config/fish/completions/hitl-tui.fish
+
+        hitl-tui completion bash
+        hitl-tui completion fish
     """
     from click.shell_completion import get_completion_class
 
@@ -175,6 +184,8 @@ def new(template: str, file: Path) -> None:
 
     TEMPLATE is advisor, sequential, supervisor, debate, planner, review, counter or blank; FILE ends in
     .toml. The file runs as it is, without keys. An existing file is never overwritten.
+
+        hitl-tui new advisor my.toml && hitl-tui run my.toml
     """
     import shlex
 
@@ -196,6 +207,8 @@ def schema(which: str) -> None:
 
     Each field with its type and meaning. json: the documents that commands print with --json. graph-file:
     what a graph file may hold, for an editor.
+
+        hitl-tui schema json > hitl-tui.schema.json
     """
     from hitl_tui.cli.documents import output_schema
     from hitl_tui.loading.graphfile.schema import graph_file_schema

@@ -26,6 +26,9 @@ async def agents(opened: OpenThread, *, thread: str, turns: str | None) -> ExitC
 
     TURNS are kept in a channel; "-" means that they are only in the process that runs the thread.
     `hitl-tui change-agent` gives an agent another model.
+
+        hitl-tui agents r1
+        hitl-tui agents r1 --turns writer
     """
     from hitl_tui.view.agents import find_agent, whole_agent
     from hitl_tui.view.shapes import AgentsDocument

@@ -33,6 +33,9 @@ def artifacts(
 
     Of one step with @STEP, else of all steps. NAME prints the newest text of that name. --save writes text
     or bytes to a file that only you can read and that is never executable.
+
+        hitl-tui artifacts r1
+        hitl-tui artifacts r1@3 report.md --save .
     """
     from hitl_tui.cli.inputs import split_place
     from hitl_tui.cli.reports import ArtifactsDocument

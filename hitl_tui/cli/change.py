@@ -39,6 +39,8 @@ async def update_state(
     All of them or none, checked against the graph's schemas. A value replaces the old one, without
     reducers. A text channel takes words without quotation marks too; @FILE reads several from a JSON
     object.
+
+        hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"
     """
     from hitl_tui.cli.headless import report
     from hitl_tui.engine.commands import UpdateState

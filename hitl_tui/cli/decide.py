@@ -79,6 +79,10 @@ async def answer(
     REQUEST is its id, as `show` prints it. VALUE is one of its allowed answers, with a comment in --note;
     without allowed answers, a text, or JSON if its schema requires it. Give a form with --set FIELD=VALUE
     for each field, or any answer with --value JSON or --value @file.
+
+        hitl-tui answer r1 0553166a3c95 revise --note "shorter" --step 2
+        hitl-tui answer o1 461011164b27 --set item=tea --set amount=2 --step 0
+        hitl-tui answer o1 461011164b27 --value @order.json --step 0
     """
     from hitl_tui.cli.inputs import Given
 
@@ -103,6 +107,8 @@ async def approve(opened: OpenThread, *, thread: str, request: str | None, order
     Gives the answer "approve" if it is allowed, as for an advisor's verdict. Otherwise it gives the one
     answer whose name means yes (accept, allow, yes, ok, confirm, continue, proceed, pass, run), and says
     which. If there is none, it answers nothing and lists the allowed answers; `answer` gives any of them.
+
+        hitl-tui approve r1 --note "reads well" --run
     """
     from hitl_tui.view.answers import approving_choice
     from hitl_tui.view.card import choice_answer
@@ -128,6 +134,8 @@ async def revise(opened: OpenThread, *, thread: str, request: str | None, order:
     """Send a request back with your comment.
 
     For requests that have the answer "revise", such as an advisor's verdict; `answer` gives any other.
+
+        hitl-tui revise r1 --note "shorter" --run
     """
     from hitl_tui.view.answers import find_choice
     from hitl_tui.view.card import choice_answer

@@ -33,6 +33,8 @@ def doctor(store: str | None, as_json: bool) -> int:
     """Check versions, store, terminal, directories and keys.
 
     For API keys it shows only whether they are set. Exit code 1 if something is wrong.
+
+        hitl-tui doctor
     """
     findings = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
     well = all(finding.ok for finding in findings)

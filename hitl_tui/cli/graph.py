@@ -54,6 +54,9 @@ def graph(
 
     GRAPH is as for `run`. Nothing is run but the code that builds the graph. Without GRAPH, it is the
     thread's own graph from its log, and nothing is built.
+
+        hitl-tui graph review
+        hitl-tui graph --thread r1 --format svg > way.svg
     """
     from hitl_tui.cli.langgraph import langgraph_picture
     from hitl_tui.engine.graph.drawing import to_dot, to_mermaid
@@ -147,6 +150,9 @@ async def graphs(opened: OpenThread, *, words: tuple[str, ...]) -> ExitCode:
 
     Graphs of the newest threads of the store, others that were run from it, and samples. With WORDS, those
     whose name or file contains each of them. Nothing is imported.
+
+        hitl-tui graphs
+        hitl-tui graphs advisor --json
     """
     from hitl_tui.cli.reports import GraphRow, GraphsDocument
     from hitl_tui.view.sanitise import sanitise_line

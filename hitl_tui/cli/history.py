@@ -26,6 +26,9 @@ def find(opened: OpenStored, *, thread: str, text: str, limit: int) -> ExitCode:
     Searches what nodes and people wrote to channels, what was printed and streamed, tool calls, notes,
     decisions and errors. Capitals do not matter, and private values are never searched. Exit code 1 if
     nothing matches.
+
+        hitl-tui find r1 b.csv
+        hitl-tui find r1 'n/a' --limit 5 --json
     """
     from hitl_tui.drivers.history import search
     from hitl_tui.view.format import count
@@ -80,6 +83,9 @@ def when(opened: OpenStored, *, thread: str, expression: str, first: bool, monot
     EXPRESSION is as in breakpoints: score == null, len(facts) > 3, facts[-1].source == "b.csv". The log is
     read once, and only for the channels that it names. An undefined condition counts as false. Exit code 1
     if it is never true.
+
+        hitl-tui when r1 'score == null'
+        hitl-tui when r1 'n > 100' --monotone
     """
     from hitl_tui.drivers.history import ask, bisect
     from hitl_tui.view.hits import answer_line, moment_line
@@ -130,6 +136,9 @@ def values(opened: OpenStored, *, place: str, expressions: tuple[str, ...], step
 
     Each as a strip of blocks, or of letters for texts, with its value at the step; · is null, ? is
     undefined. A longer run is sampled evenly.
+
+        hitl-tui values r1 score 'len(facts)'
+        hitl-tui values r1@40 draft --json
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.drivers.expressions import check_expression

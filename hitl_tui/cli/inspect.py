@@ -36,6 +36,9 @@ def diff(opened: OpenStored, *, a: str, b: str) -> ExitCode:
 
     Without @STEP it is the newest step. Private channels are named, not compared. For two threads it also
     shows the first step at which they differ, and why.
+
+        hitl-tui diff r1@1 r1
+        hitl-tui diff r1 r1-b
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import DiffDocument, Place
@@ -90,6 +93,10 @@ def show(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
 
     Status, requests, every channel with its value, what the step changed, printed and streamed, and notes
     on it.
+
+        hitl-tui show r1
+        hitl-tui show r1@2
+        hitl-tui show r1 --channel draft > draft.txt
     """
     from hitl_tui.cli.inputs import logged_place
 
@@ -201,6 +208,10 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
     --mine shows your decisions instead, in all threads or in THREAD: what ran then, how it ended or what
     was asked next, and how to undo each.
+
+        hitl-tui log r1
+        hitl-tui log r1 --before 100 --limit 20
+        hitl-tui log --mine
     """
     if mine:
         return _print_mine(opened, thread, limit)
@@ -316,6 +327,9 @@ def blame(opened: OpenStored, *, place: str, path: str, limit: int) -> ExitCode:
 
     Line by line for a text, by key or item for an object or a list. PATH leads into a value, as in
     plan.items.0.title or plan.items[0].title.
+
+        hitl-tui blame r1 draft
+        hitl-tui blame r1@4 plan.items.0
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import BlameDocument
@@ -426,6 +440,8 @@ def cost(opened: OpenStored, *, thread: str) -> ExitCode:
     """Show what a thread has cost: by agent, by node and by step.
 
     Failed attempts count too. An unknown price is shown as unknown, never as 0.
+
+        hitl-tui cost r1
     """
     from hitl_tui.engine.audit.costs import CostReport
     from hitl_tui.view.costs import cost_lines

@@ -21,6 +21,9 @@ async def items(opened: OpenThread, *, namespace: str, words: tuple[str, ...], l
 
     Those whose NAMESPACE starts with this, its parts separated by dots ("" for all), and that contain all
     WORDS in namespace, key or value.
+
+        hitl-tui items --store langgraph:app.py
+        hitl-tui items users.ann coffee --store langgraph:app.py --json
     """
     from hitl_tui.cli.reports import ItemsDocument
     from hitl_tui.view.items import place_of, value_words

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any, NamedTuple, NoReturn
 
 import click
@@ -19,7 +20,7 @@ from hitl_tui.collector import collect_no_more
 from hitl_tui.drivers.node_streams import has_screen
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.verbs import VerbEntry, verbs
+from hitl_tui.verbs import VerbEntry, split_help, verbs
 
 
 class Entry(NamedTuple):
@@ -60,7 +61,9 @@ class LazyGroup(click.Group):
             from hitl_tui.cli.verbs import command_of
 
             command = command_of(entry)
-        command.epilog = _epilog(examples(cmd_name))
+        text, examples = split_help(cleandoc(command.help or ""))
+        if examples:
+            command.help, command.epilog = text, _epilog(examples)
         return command
 
     def resolve_command(
@@ -77,93 +80,6 @@ class LazyGroup(click.Group):
         for heading, group in self.groups.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in group.items()])
-
-
-EXAMPLES = {
-    "demo": ["hitl-tui demo", 'hitl-tui demo --task "Explain recursion" --theme presenter'],
-    "present": ["hitl-tui present closures", "hitl-tui present my-show.toml --notes"],
-    "play": ["hitl-tui play r1", "hitl-tui play r1.jsonl --pace 2"],
-    "run": [
-        "hitl-tui run review --input task=Hills",
-        "hitl-tui run flow.py --model anthropic/claude-sonnet-4-5 --thread r1",
-        "hitl-tui run flow.toml --input @first.json --headless",
-    ],
-    "schema": ["hitl-tui schema json > hitl-tui.schema.json"],
-    "new": ["hitl-tui new advisor my.toml && hitl-tui run my.toml"],
-    "resume": ["hitl-tui resume", "hitl-tui resume r1 --headless"],
-    "step": ["hitl-tui step r1"],
-    "review": ["hitl-tui review", 'hitl-tui review --filter "risk:high"'],
-    "approve": ['hitl-tui approve r1 --note "reads well" --run'],
-    "revise": ['hitl-tui revise r1 --note "shorter" --run'],
-    "answer": [
-        'hitl-tui answer r1 0553166a3c95 revise --note "shorter" --step 2',
-        "hitl-tui answer o1 461011164b27 --set item=tea --set amount=2 --step 0",
-        "hitl-tui answer o1 461011164b27 --value @order.json --step 0",
-    ],
-    "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
-    "agents": ["hitl-tui agents r1", "hitl-tui agents r1 --turns writer"],
-    "watch": ["hitl-tui watch", "hitl-tui watch --once --json"],
-    "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
-    "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
-    "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20", "hitl-tui log --mine"],
-    "diff": ["hitl-tui diff r1@1 r1", "hitl-tui diff r1 r1-b"],
-    "blame": ["hitl-tui blame r1 draft", "hitl-tui blame r1@4 plan.items.0"],
-    "find": ["hitl-tui find r1 b.csv", "hitl-tui find r1 'n/a' --limit 5 --json"],
-    "when": ["hitl-tui when r1 'score == null'", "hitl-tui when r1 'n > 100' --monotone"],
-    "values": ["hitl-tui values r1 score 'len(facts)'", "hitl-tui values r1@40 draft --json"],
-    "cost": ["hitl-tui cost r1"],
-    "taint": ["hitl-tui taint w1", "hitl-tui taint w1 mail"],
-    "items": [
-        "hitl-tui items --store langgraph:app.py",
-        "hitl-tui items users.ann coffee --store langgraph:app.py --json",
-    ],
-    "artifacts": ["hitl-tui artifacts r1", "hitl-tui artifacts r1@3 report.md --save ."],
-    "graph": ["hitl-tui graph review", "hitl-tui graph --thread r1 --format svg > way.svg"],
-    "verify": [
-        "hitl-tui verify r1",
-        "hitl-tui verify r1 --strict",
-        "hitl-tui verify r1 --anchor anchors.jsonl",
-    ],
-    "anchor": ["hitl-tui anchor r1 >> anchors.jsonl", "hitl-tui anchor r1 | ssh desk 'cat >> anchors.jsonl'"],
-    "replay": ["hitl-tui replay r1"],
-    "export": [
-        "hitl-tui export r1 r1.jsonl",
-        "hitl-tui export r1 | ssh desk hitl-tui import -",
-        "hitl-tui export r1 --format html -o r1.html",
-    ],
-    "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
-    "graphs": ["hitl-tui graphs", "hitl-tui graphs advisor --json"],
-    "delete": ["hitl-tui delete r1 --dry-run", 'hitl-tui delete r1 r2 --forks --yes --note "an experiment"'],
-    "prune": [
-        "hitl-tui prune --older-than 30d --dry-run",
-        "hitl-tui prune --older-than 30d --keep-last 100 --keep-decided --yes",
-    ],
-    "deleted": ["hitl-tui deleted", "hitl-tui deleted --limit 5 --json"],
-    "size": ["hitl-tui size", "hitl-tui size r1"],
-    "themes": ["hitl-tui themes"],
-    "keys": ["hitl-tui keys"],
-    "config": ["hitl-tui config"],
-    "doctor": ["hitl-tui doctor"],
-    "worker": [
-        "hitl-tui worker --store postgresql://walt@db/team --graph flow.py --graph my.flows:build",
-    ],
-    "workers": ["hitl-tui workers --store postgresql://ann@db/team"],
-    "serve": [
-        "hitl-tui serve",
-        "hitl-tui serve token add ann --auth tokens.json",
-        "hitl-tui serve --host 10.0.0.5 --auth tokens.json --sessions 10",
-    ],
-    "store": [
-        "hitl-tui store init --store postgresql://owner@db/team --roles",
-    ],
-    "completion": ["hitl-tui completion bash", "hitl-tui completion fish"],
-}
-
-
-def examples(command: str) -> list[str]:
-    """Return command lines that show what a command is for."""
-    entry = COMMANDS[command]
-    return EXAMPLES[command] if isinstance(entry, Entry) else entry.examples
 
 
 def _epilog(lines: Sequence[str]) -> str:

@@ -42,6 +42,9 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
     configuration says: by a command, by services of Apprise, or in the terminal. Each is sent only once,
     even after a restart or if several of these commands run. ctrl+c or a signal ends it, with exit code 0.
     With --once the exit code is 3 if something waits for you.
+
+        hitl-tui watch
+        hitl-tui watch --once --json
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings

@@ -59,6 +59,9 @@ def play(
     with what the models wrote; waits of more than three seconds are cut. Space goes to the next step, p
     holds, [ looks back and holds, home plays from the start. Nothing is written until f leaves it into a
     live fork, which continues with the real graph; the thread of a file is imported for that.
+
+        hitl-tui play r1
+        hitl-tui play r1.jsonl --pace 2
     """
     from hitl_tui.agents.tempo import TEMPO
     from hitl_tui.cli.screen import show

@@ -66,6 +66,9 @@ def present(
     speaker's notes in another terminal of this machine: those of FILE, of the presentation of THREAD, or of
     the newest one. The script's graph is code, so you are asked before it runs for the first time, also
     with --check.
+
+        hitl-tui present closures
+        hitl-tui present my-show.toml --notes
     """
     from hitl_tui.config import load_settings
     from hitl_tui.loading.stage_file import find_script, read_script

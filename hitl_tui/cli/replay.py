@@ -27,6 +27,8 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     Routes and termination conditions are evaluated, and updates are reduced again. No node and no model is
     called, and nothing is changed. Exit code 1 if the graph would take another route today, or if a result
     differs.
+
+        hitl-tui replay r1
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing

@@ -52,6 +52,9 @@ def delete(
     All of them, or none if one can't be deleted. Threads that run or wait for a person need --force, and
     those whose steps a fork shares need --forks. The ledger of the store keeps who did it, when, why, and
     the last hashes; `deleted` shows it. Without --yes it shows what would be deleted, and asks.
+
+        hitl-tui delete r1 --dry-run
+        hitl-tui delete r1 r2 --forks --yes --note "an experiment"
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_own
@@ -98,6 +101,9 @@ def prune(
     By these options or, without any, by [retention] of the configuration; it never happens by itself.
     Threads that run or wait are kept, and so are those whose steps a kept fork shares. Without --yes it
     shows what would be deleted, and asks.
+
+        hitl-tui prune --older-than 30d --dry-run
+        hitl-tui prune --older-than 30d --keep-last 100 --keep-decided --yes
     """
     from hitl_tui.cli.storage import open_own
     from hitl_tui.config import load_settings
@@ -123,6 +129,9 @@ def deleted(*, limit: int, store: str | None, as_json: bool) -> None:
 
     The ledger of the store, newest first, with the last hashes of each thread. With these you can recognise
     an export or an anchor of it. `verify` checks that no entry was changed or removed.
+
+        hitl-tui deleted
+        hitl-tui deleted --limit 5 --json
     """
     from hitl_tui.cli.documents import time as shown
     from hitl_tui.cli.storage import open_existing
@@ -161,6 +170,9 @@ def size(*, thread: str | None, limit: int, store: str | None, as_json: bool) ->
     The largest thread first, or all channels of one thread. It counts bytes that were written. The file is
     larger, and `vacuum` frees unused space. A fork shares its parent's steps. For LangGraph threads it is
     what their checkpointer keeps, including forks and subgraphs.
+
+        hitl-tui size
+        hitl-tui size r1
     """
     from hitl_tui.cli.langgraph import measured
     from hitl_tui.cli.opening import find_thread

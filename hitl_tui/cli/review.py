@@ -33,6 +33,9 @@ def review(*, query: str, store: str | None, theme: str | None, reviewer: str | 
 
     Its card is open at once; `n` on screen opens the next one. The order is that of the queue: expired, then
     due soonest, then high risk, then waiting longest.
+
+        hitl-tui review
+        hitl-tui review --filter "risk:high"
     """
     from hitl_tui.cli.screen import show
     from hitl_tui.cli.storage import open_existing

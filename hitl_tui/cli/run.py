@@ -234,6 +234,10 @@ def run(
     LangGraph graph, also as langgraph.json or langgraph.json:ID. --server runs it on a LangGraph server.
     It starts a new thread unless --thread names an existing one. With --headless or --json it runs without
     a screen until something waits (exit code 3), fails (1) or ends (0).
+
+        hitl-tui run review --input task=Hills
+        hitl-tui run flow.py --model anthropic/claude-sonnet-4-5 --thread r1
+        hitl-tui run flow.toml --input @first.json --headless
     """
     from hitl_tui.loading.graphs import resolve_spec
     from hitl_tui.view.inputs import Inputs
@@ -331,6 +335,9 @@ def resume(*, thread: str | None, dry_run: bool, how: RunOptions) -> int:
     With --headless or --json it runs without a screen until something waits, fails or ends. A waiting
     request stays: `answer` answers it. If a node failed or was stopped, you first see whether it has side
     effects and what it used; --dry-run shows that and runs nothing.
+
+        hitl-tui resume
+        hitl-tui resume r1 --headless
     """
     if dry_run:
         return _would_repeat(thread, how)
@@ -392,6 +399,9 @@ def demo(
 
     A worker writes a draft, an advisor judges it, and you decide on every verdict. --model uses a real
     model. It starts a new thread in your store unless --thread names an existing one.
+
+        hitl-tui demo
+        hitl-tui demo --task "Explain recursion" --theme presenter
     """
     from hitl_tui.cli.screen import show
     from hitl_tui.config import load_settings

@@ -62,6 +62,8 @@ def step(
 
     Exit code 0: the node is done, and the thread can continue or has ended; 3: something waits for a
     person; 1: the node failed.
+
+        hitl-tui step r1
     """
     from hitl_tui.cli.headless import run_headless
     from hitl_tui.cli.opening import owner_of

@@ -78,6 +78,10 @@ def serve(
 
     Without --auth or --auth-header it serves only this machine, by a link that is new each time; anyone
     with the link acts under your name. /thread/ID and /request/ID open there. ctrl+c or a signal ends it.
+
+        hitl-tui serve
+        hitl-tui serve token add ann --auth tokens.json
+        hitl-tui serve --host 10.0.0.5 --auth tokens.json --sessions 10
     """
     if ctx.invoked_subcommand is not None:
         return None

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def store() -> None:
-    """Set up a store in PostgreSQL: tables and roles."""
+    """Set up a store in PostgreSQL: tables and roles.
+
+    hitl-tui store init --store postgresql://owner@db/team --roles
+    """
 
 
 @store.command()

@@ -27,6 +27,9 @@ def taint(opened: OpenStored, *, place: str, channel: str | None) -> ExitCode:
     A channel is untrusted while its value came from outside, such as a web page or the result of a tool, or
     was made from such a value. With CHANNEL it shows only that one: which step, node or tool brought it in,
     and through which nodes it came.
+
+        hitl-tui taint w1
+        hitl-tui taint w1 mail
     """
     from hitl_tui.cli.inputs import logged_place
     from hitl_tui.cli.reports import TaintDocument, TaintedChannel

@@ -66,6 +66,10 @@ def threads(
     only threads whose name contains it. --waiting lists requests, one a row. A filter has words and graph:
     thread: title: goal: risk: due: waits: votes: claimed: open: form: asks:, and "-" before one excludes
     it.
+
+        hitl-tui threads
+        hitl-tui threads --waiting
+        hitl-tui threads report --limit 5
     """
     from hitl_tui.config import load_settings
 

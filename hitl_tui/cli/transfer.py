@@ -116,6 +116,10 @@ def export_command(
     to an audit. The page has the graph, every step with its changes, who decided what, when and why, all
     hashes, and the result of `verify`. It loads and runs nothing, and never has private values. With svg
     the file is a picture of the thread's screen, with asciicast (v3) a recording of its run for `play`.
+
+        hitl-tui export r1 r1.jsonl
+        hitl-tui export r1 | ssh desk hitl-tui import -
+        hitl-tui export r1 --format html -o r1.html
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -173,6 +177,9 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     All of it or nothing; - reads from stdin. Threads of its subgraphs are included and renamed after it, as
     in ID/NODE#1. The file does not contain the graph. If that is elsewhere here, open the thread with
     `hitl-tui run GRAPH --thread ID`.
+
+        hitl-tui import r1.jsonl
+        hitl-tui import r1.jsonl --thread r2 --store files:threads
     """
     from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
@@ -243,6 +250,10 @@ def verify(
     which decisions; an unknown or a wrong signature is a finding. --since STEP checks all decisions, that
     the step is that of the anchor, and everything after it. Earlier steps and the rest of the store are not
     checked.
+
+        hitl-tui verify r1
+        hitl-tui verify r1 --strict
+        hitl-tui verify r1 --anchor anchors.jsonl
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -283,6 +294,9 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     A line of JSON for the thread and one for each thread inside it, with and without --json: the newest
     step and decision, their hashes and the time. Keep it where those who can write the store can't. `verify
     --anchor` then finds a store that was put back to an earlier copy or rewritten as a whole.
+
+        hitl-tui anchor r1 >> anchors.jsonl
+        hitl-tui anchor r1 | ssh desk 'cat >> anchors.jsonl'
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.reports import AnchorDocument

@@ -72,7 +72,7 @@ def command_of(entry: VerbEntry) -> click.Command:
     work = on_thread(acts=True, builds=builds)(_work(verb))
     for decorate in reversed(_parameters(verb)):
         work = decorate(work)
-    return click.command(entry.name, help=entry.text)(work)
+    return click.command(entry.name, help=entry.help)(work)
 
 
 def _parameters(verb: Verb) -> list[Callable[[Any], Any]]:

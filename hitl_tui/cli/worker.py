@@ -68,6 +68,8 @@ def worker(
     Each runs to its next stop, until a signal ends the worker. The worker runs only the graphs that you
     name; threads of other graphs or versions wait for a worker that has them. SIGTERM and ctrl+c let
     running nodes finish; a second one stops them.
+
+        hitl-tui worker --store postgresql://walt@db/team --graph flow.py --graph my.flows:build
     """
     import asyncio
     import signal
@@ -118,7 +120,10 @@ def _report(line: str) -> None:
 @store_option
 @json_option
 def workers(*, limit: int, store: str | None, as_json: bool) -> None:
-    """Show which worker runs what, and what is queued."""
+    """Show which worker runs what, and what is queued.
+
+    hitl-tui workers --store postgresql://ann@db/team
+    """
     from contextlib import closing
 
     from hitl_tui.config import load_settings

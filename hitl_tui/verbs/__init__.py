@@ -42,17 +42,19 @@ class VerbEntry(NamedTuple):
     @property
     def examples(self) -> list[str]:
         """The command lines in its help."""
-        return [line.strip() for line in self.help.split("\n") if line.startswith(_EXAMPLE)]
-
-    @property
-    def text(self) -> str:
-        """Its help without the examples."""
-        return "\n".join(line for line in self.help.split("\n") if not line.startswith(_EXAMPLE)).strip()
+        return split_help(self.help)[1]
 
     def load(self) -> Verb:
         """Import it."""
         verb: Verb = import_module(self.module).VERB
         return verb
+
+
+def split_help(text: str) -> tuple[str, list[str]]:
+    """Split the help of a command into its text and its examples: lines that are indented by four blanks."""
+    lines = text.split("\n")
+    examples = [line.strip() for line in lines if line.startswith(_EXAMPLE)]
+    return "\n".join(line for line in lines if not line.startswith(_EXAMPLE)).strip(), examples
 
 
 @cache

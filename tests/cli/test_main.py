@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from hitl_tui import __version__
-from hitl_tui.cli import main
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.logs import log_path
 from hitl_tui.cli.main import COMMANDS, cli
@@ -59,7 +58,15 @@ def test_every_command_is_where_the_table_says_with_the_same_summary(name: str) 
     assert CliRunner().invoke(command, ["--help"]).exit_code == 0
 
 
-EXAMPLES = [shlex.split(one) for name in COMMANDS for one in main.examples(name)]
+def examples(name: str) -> list[str]:
+    """Examples at the end of the help of a command."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.epilog is not None
+    return [line.strip() for line in command.epilog.split("\n")[2:]]
+
+
+EXAMPLES = [shlex.split(one) for name in COMMANDS for one in examples(name)]
 
 
 @pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
@@ -77,7 +84,7 @@ def test_examples_use_only_existing_options(words: list[str]) -> None:
 
 def test_every_command_has_its_own_example() -> None:
     for name in COMMANDS:
-        lines = main.examples(name)
+        lines = examples(name)
         assert lines
         assert all(f"hitl-tui {name}" in line for line in lines)
 
