@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def store() -> None:
     """Set up a store in PostgreSQL: tables and roles.
 
-    hitl-tui store init --store postgresql://owner@db/team --roles
+    It needs a database user that may create tables.
+
+        hitl-tui store init --store postgresql://owner@db/team --roles
     """
 
 

@@ -122,7 +122,9 @@ def _report(line: str) -> None:
 def workers(*, limit: int, store: str | None, as_json: bool) -> None:
     """Show which worker runs what, and what is queued.
 
-    hitl-tui workers --store postgresql://ann@db/team
+    Threads that no worker can run are listed with the reason.
+
+        hitl-tui workers --store postgresql://ann@db/team
     """
     from contextlib import closing
 
