@@ -217,9 +217,13 @@ def _of_verb(entry: VerbEntry, verb: Verb) -> PlainCommand:
     run = lambda context, words: play(context, entry, words)  # noqa: E731
     summary = entry.summary.removesuffix(".")
     arguments = " ".join(field.name.upper() for field in verb.arguments)
-    more = [f"{field.name}={field.metavar}" for field in verb.options]
+    more = [
+        field.name.replace("_", "-") if field.switch else f"{field.name}={field.metavar}"
+        for field in verb.options
+    ]
     more += [choice.name for choice in verb.choices if choice.flag]
-    help_lines = [(arguments, summary[:1].lower() + summary[1:])]
+    help_lines = [("", verb.alone)] if verb.alone else []
+    help_lines += [(arguments, summary[:1].lower() + summary[1:])]
     help_lines += [(" ".join(more), "its options")] if more else []
     return PlainCommand(verb.letter, entry.name, run, tuple(help_lines))
 

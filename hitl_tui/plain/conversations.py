@@ -97,10 +97,12 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
         return
     if player.opened:
         look(context)
-    elif not player.done:
-        context.console.say("Nothing was done.")
-    elif not player.has_shown:
+    elif player.has_shown:
+        return
+    elif player.done:
         say_standing(context, context.snapshot())
+    else:
+        context.console.say("Nothing was done.")
 
 
 @dataclass
@@ -305,7 +307,8 @@ def read_words(verb_name: str, verb: Verb, words: str) -> Typed:
         label, equals, value = part.removeprefix("--").partition("=")
         label = label.replace("-", "_")
         if equals and label in fields:
-            typed[label] = value
+            several = fields[label].many and label in typed
+            typed[label] = f"{typed[label]} {value}" if several else value
         elif label in flags:
             chosen = label
         elif label in fields and fields[label].switch:

@@ -423,6 +423,7 @@ class Verb(msgspec.Struct, frozen=True):
         action: its row in the tables of actions; None if the screen offers it in another way.
         after: the id of the action that its row follows.
         letter: its alias in plain text mode.
+        alone: what its word alone does in plain text mode, if the summary does not say it.
         arguments: what the subcommand takes without a name, after the thread.
         pairs: the placeholder for the fields that the subcommand takes as NAME=VALUE, as "LIMIT=NUMBER".
         options: the other fields that its conversation may ask for.
@@ -439,6 +440,7 @@ class Verb(msgspec.Struct, frozen=True):
     action: Action | None = None
     after: str = ""
     letter: str = ""
+    alone: str = ""
     arguments: tuple[AskField, ...] = ()
     pairs: str = ""
     options: tuple[AskField, ...] = ()

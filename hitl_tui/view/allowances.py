@@ -32,9 +32,10 @@ def call_asked_about(pending: Iterable[Request], tool: str | None = None) -> Too
     """
     calls = [action for request in pending for action in actions(request) if tool in (None, action.name)]
     if len(calls) != 1:
-        names = ", ".join(action.name for action in calls) or "none"
+        names = ", ".join(action.name for action in calls)
         raise UsageError(
-            f"no single call waits, but: {names}", "name the tool, and patterns for its arguments"
+            f"{len(calls)} calls wait: {names}" if calls else "no call waits",
+            "name the tool, and patterns for its arguments",
         )
     return as_it_stands(calls[0])
 

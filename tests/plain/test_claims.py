@@ -56,7 +56,7 @@ def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, 
     ).out  # fmt: skip
     assert "nothing is allowed in this thread without asking." in output
     assert "send_mail with to=team@*, by tester: “they know us”" in output
-    assert "no single call waits, but: send_mail, delete_file" in output
+    assert "2 calls wait: send_mail, delete_file" in output
     assert "'to' is not NAME=PATTERN" in output
     assert "has no allowance 'a9'" in output
     assert output.rstrip().partition("has no allowance 'a9'")[2].count("nothing is allowed") == 1

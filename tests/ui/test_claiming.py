@@ -240,4 +240,4 @@ async def test_the_selected_one_of_several_calls_is_allowed() -> None:
 async def test_without_a_tool_call_nothing_can_be_allowed() -> None:
     async with card(reviewed) as (it, _):
         await it.press("plus")
-        await it.shows("no single call waits, but: none")
+        await it.shows("no call waits")

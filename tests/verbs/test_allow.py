@@ -11,7 +11,7 @@ from hitl_tui.verbs import verbs
 from hitl_tui.verbs.conversation import AskReply
 from tests.plain.talker import Talker
 from tests.support.commands import App
-from tests.verbs.flows import ASKING_FOR_CALLS, ONE_CALL, allowing, stopped
+from tests.verbs.flows import ASKING_A_MODEL, ASKING_FOR_CALLS, ONE_CALL, allowing, stopped
 from tests.verbs.hosts import Case, Hosts, each_host
 
 ARGS = {"to": "ann@box", "copies": 2}
@@ -42,6 +42,7 @@ test_each_host = each_host(
         ("send to=team@*", {"tool": "send", "arg": "'to=team@*'"}, ""),
         ("to=team@* n=3", {"arg": "'to=team@*' n=3"}, ""),
         ("send to", {"tool": "send", "arg": "to"}, ""),
+        ("send arg=to=x arg='n=1 m=2'", {"tool": "send", "arg": "to=x n=1 m=2"}, ""),
         ("call high-risk --tainted", {"high_risk": "yes", "tainted": "yes"}, "call"),
         ("list", {}, "list"),
     ],
@@ -60,8 +61,8 @@ def test_a_switch_takes_yes_or_no() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--call",), "no single call waits, but: send, drop"),
-        ((), "no single call waits, but: send, drop"),
+        (("--call",), "2 calls wait: send, drop"),
+        ((), "2 calls wait: send, drop"),
         (("send", "--call", "--arg", "to=x"), "this call is allowed with exactly its arguments"),
         (("send", "--arg", "to"), "'to' is not NAME=PATTERN"),
     ],
@@ -82,6 +83,32 @@ def test_what_is_allowed_is_listed_and_sends_nothing(app: App, hosts: Hosts) -> 
     assert listed == "a2: send, by bob\na3: drop with n=1, by ann: “why not”\n"
     document = app.expect(0, "allow", "r", "--list", "--json").document
     assert [each["tool"] for each in document["allowances"]] == ["send", "drop"]
+
+
+def test_in_plain_text_mode_the_word_alone_lists_what_is_allowed_and_asks(talk: Talker, hosts: Hosts) -> None:
+    hosts.prepared(Case("", "allow", ONE_CALL, allowing, ()))
+    output = talk("+\n\n+ list\nyes\nno more\nq\n", "resume", "r", "--plain").out
+    asked, listed = output.split("Nothing was done.")
+    assert "  | Allowed already:\n  | a2: send, by bob\nc: this call, with these arguments" in asked
+    assert "Allow in this thread" not in listed
+    assert "a2 is revoked" in listed
+
+
+def test_in_plain_text_mode_the_word_alone_asks_what_to_revoke_if_nothing_waits(
+    talk: Talker, hosts: Hosts
+) -> None:
+    hosts.prepared(Case("", "allow", ASKING_A_MODEL, stopped, ()))
+    output = talk("+\n+ send to=x\n\n+\nyes\nwide\n+\nq\n", "resume", "r", "--plain").out
+    assert "Which?" not in output
+    assert "Revoke a1: send with to=x, by" in output
+    assert output.count("nothing is allowed in this thread without asking.") == 2
+
+
+def test_the_help_of_plain_text_mode_says_so_and_names_switches_alone(talk: Talker, hosts: Hosts) -> None:
+    hosts.prepared(Case("", "allow", ASKING_A_MODEL, stopped, ()))
+    output = talk("help\nq\n", "resume", "r", "--plain").out
+    assert "+, allow: list what is allowed, and ask what else to allow or what to revoke.\n+ TOOL: " in output
+    assert "+ arg=NAME=PATTERN high-risk tainted note=TEXT call list: its options." in output
 
 
 def test_plain_text_mode_asks_for_patterns_only_where_they_count(talk: Talker, hosts: Hosts) -> None:

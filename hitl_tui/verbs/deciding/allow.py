@@ -89,7 +89,12 @@ async def _talk(at: At) -> Talk:
     from hitl_tui.view.allowances import allowance_words
 
     snapshot = await at.driver.snapshot()
-    ask = Ask("Allow in this thread", _text(at, snapshot), _CHOICES, _fields({}))
+    if not at.leaves and (at.chosen == "list" or _is_alone(at, snapshot)):
+        yield Begin(verbs()["revoke"].load().talk(at))
+        return
+    known = [allowance_words(each) for each in allowances(snapshot.ledger, snapshot.thread_id)]
+    beside = ("Allowed already:", *known) if known else ()
+    ask = Ask("Allow in this thread", _text(at, snapshot), _CHOICES, _fields({}), beside=beside)
     command = None
     while command is None:
         reply = yield ask
@@ -108,13 +113,19 @@ async def _talk(at: At) -> Talk:
         yield Begin(verbs()["revoke"].load().talk(at))
         return
     named = (yield Do(command)) if command is not None else ""
-    thread, known = snapshot.thread_id, await _known(at)
-    shown = [each for each in known if not named or (each.id, each.thread) == (named, thread)]
+    thread, all_known = snapshot.thread_id, await _known(at)
+    shown = [each for each in all_known if not named or (each.id, each.thread) == (named, thread)]
     words = [allowance_words(each) for each in shown] or ["nothing is allowed"]
     more = ("a waiting call that it allows is approved when the thread continues",) if named else ()
-    yield Show(words[0], "Allowed", document=AllowancesDocument(thread, known), more=more)
+    yield Show(words[0], "Allowed", document=AllowancesDocument(thread, all_known), more=more)
     for line in words[1:]:
         yield Show(line)
+
+
+def _is_alone(at: At, snapshot: Snapshot) -> bool:
+    """Return whether nothing waits and nothing was said to allow, so that there is only a list."""
+    waits = any(not request.breakpoint for request in snapshot.progress.pending)
+    return not (waits or at.given or at.chosen)
 
 
 def _fields(typed: Mapping[str, str]) -> tuple[AskField, ...]:
@@ -200,4 +211,5 @@ VERB = Verb(
     arguments=(_TOOL,),
     options=(_ARGS, _HIGH_RISK, _TAINTED, _NOTE),
     choices=_CHOICES,
+    alone="list what is allowed, and ask what else to allow or what to revoke",
 )

@@ -34,7 +34,9 @@ async def _talk(at: At) -> Talk:
             "Allowed in this thread",
             ("These calls need no approval here. Choose one to revoke it; that is logged.",),
             tuple(
-                AskChoice(each.id, str(number) if number < 10 else "", allowance_words(each), final=True)
+                AskChoice(
+                    each.id, str(number) if number < 10 else "", f"revoke {allowance_words(each)}", final=True
+                )
                 for number, each in enumerate(known, 1)
             ),
             (NOTE,),
@@ -61,4 +63,5 @@ VERB = Verb(
     after="change.agent",
     arguments=(_ALLOWANCE,),
     options=(NOTE,),
+    alone="list what is allowed, and ask what to revoke",
 )
