@@ -419,6 +419,34 @@ async def test_a_request_that_moved_since_it_was_marked_is_refused_and_stays_mar
         assert statuses(twelve)["memo-42"] == "waiting"
 
 
+@pytest.mark.slow
+async def test_a_list_that_is_closed_before_it_is_there_stays_closed(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, read, waiting = asyncio.Event(), asyncio.Event(), LocalHub.waiting
+
+    async def waiting_late(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
+        await known.wait()
+        try:
+            return await waiting(self, limit)
+        finally:
+            read.set()
+
+    async with queue(twelve) as it:
+        await it.press("asterisk")
+        await it.shows("12 marked")
+        monkeypatch.setattr(LocalHub, "waiting", waiting_late)
+        await it.press("a")
+        await it.shows("What would be decided", "looking…")
+        await it.press("escape")
+        await it.shows("12 marked")
+        known.set()
+        await read.wait()
+        await it.shows("12 marked, 12, live")
+        assert isinstance(it.app.screen, QueueScreen)
+        assert set(statuses(twelve).values()) == {"waiting"}
+
+
 RULES = """
 [[rule]]
 name = "good drafts"

@@ -6,11 +6,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import click
+import pytest
+from msgspec.structs import replace
+
+from hitl_tui.cli.verbs import command_of
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.policies import read_policy
-from hitl_tui.engine.commands import Answer
+from hitl_tui.engine.commands import Answer, Command
+from hitl_tui.verbs import verbs
+from tests.plain.talker import Talker
 from tests.support.commands import App
 from tests.verbs.flows import ASKED, ASKING, stopped
-from tests.verbs.hosts import Case, each_host
+from tests.verbs.hosts import Case, Hosts, each_host
 
 RULES = "[[rule]]\nname = 'memos'\nwhen = \"graph == 'memo'\"\nanswer = 'approve'\nnote = 'as agreed'\n"
 
@@ -50,3 +58,83 @@ test_each_host = each_host(
     Case("by rules", "decide", ASKING, with_rules, (BY_RULES,), {"threads": "r", "policy": "policy.toml"},
          choice="list", key="p", listed=0, **QUEUE),
 )  # fmt: skip
+
+
+def two(app: App) -> None:
+    """Run the threads `r` and `s` until they ask."""
+    stopped(app)
+    app("run", "flow.py", "--headless", "--thread", "s", "--as", "ann")
+
+
+@pytest.fixture
+def both(app: App, hosts: Hosts) -> App:
+    """A store in which the threads `r` and `s` ask."""
+    hosts.prepared(Case("", "decide", ASKING, two, ()))
+    return app
+
+
+@pytest.fixture
+def bob_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bob answers the request of the thread `s` just before anybody else does."""
+    execute = LocalDriver.execute
+
+    async def first(driver: LocalDriver, command: Command[Any]) -> Any:
+        if isinstance(command, Answer) and driver.thread_id == "s" and command.actor != "bob":
+            await execute(driver, replace(command, actor="bob", seen=b""))
+        return await execute(driver, command)
+
+    monkeypatch.setattr(LocalDriver, "execute", first)
+
+
+@pytest.mark.usefixtures("bob_first")
+def test_what_somebody_else_answered_first_is_refused_and_the_others_are_decided(both: App) -> None:
+    order = ("decide", "r", "s", "--answer", "approve", "--yes", "--as", "ann")
+    decisions = both.expect(4, *order, "--json").document["decisions"]
+    outcomes = {each["thread"]: (each["outcome"], each["why"]) for each in decisions}
+    assert outcomes["r"] == ("decided", None)
+    refused, why = outcomes["s"]
+    assert refused == "refused"
+    assert "has been answered already" in why
+    answers = [entry["actor"] for entry in both.expect(0, "log", "s", "--json").document["decisions"]]
+    assert "bob" in answers
+
+
+@pytest.mark.usefixtures("bob_first")
+def test_a_refusal_is_a_line_of_its_own(both: App, talk: Talker) -> None:
+    words = "D r s answer=approve\nyes\nq\n"
+    output = talk(words, "resume", "r", "--plain", "--as", "ann").out
+    assert "s: Print it?: print it" in output.partition("Decide these 2?")[0]
+    assert "s: Print it?: refused: request" in output
+    assert output.count("r: Print it?") == 1
+    assert "1 decided, 1 refused." in output
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_requests_that_are_left_are_listed_though_none_is_decided(both: App, dry_run: bool) -> None:
+    words = ("--filter", "", "--answer", "revise", *(["--dry-run"] if dry_run else []))
+    document = both.expect(3, "decide", *words, "--json").document
+    assert [(each["thread"], each["outcome"]) for each in document["decisions"]] == [
+        ("r", "left"),
+        ("s", "left"),
+    ]
+    assert document["dry_run"] is dry_run
+    assert "0 would be decided, 2 not" in both.expect(3, "decide", *words).out
+
+
+def test_nothing_is_decided_by_guessing(both: App) -> None:
+    for words, says in (
+        (("r",), "give --answer ID or --policy FILE"),
+        (("r", "--answer", "approve", "--policy", "x.toml"), "give --answer ID or --policy FILE"),
+        (("--answer", "approve"), "no requests were named"),
+        (("1", "--answer", "approve"), "there is no thread '1'"),
+        (("r", "--policy", "x.toml"), "x.toml"),
+    ):
+        assert says in both.expect(2, "decide", *words).err
+    both.expect(0, "approve", "r")
+    assert "nothing waits in thread 'r'" in both.expect(2, "decide", "r", "--answer", "approve").err
+
+
+def test_a_shell_completes_the_threads(both: App) -> None:
+    threads = command_of(verbs()["decide"]).params[0]
+    with click.Context(click.Command("decide")) as context:
+        assert [each.value for each in threads.shell_complete(context, "")] == ["s", "r"]
