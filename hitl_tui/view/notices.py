@@ -138,6 +138,7 @@ def _for(waiting: Waiting, person: Person) -> list[Request]:
         for request in waiting.pending
         if not request.breakpoint
         and (not request.reviewers or person.name in request.reviewers)
+        and person.name not in request.authors
         and (not request.logins or not set(request.logins).isdisjoint(person.roles))
         and not any(_is_by(vote, person, request) for vote in request.votes)
     ]

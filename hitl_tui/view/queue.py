@@ -479,6 +479,8 @@ def _for_others(row: QueueRow, me: str) -> str:
     logins = row.request.logins if row.request else ()
     if logins and not reviewers:
         return f"for login {sanitise_line(', '.join(logins), _WORD)}"
+    if row.request and me in row.request.authors:
+        return "for somebody else"
     if not reviewers or me in reviewers:
         return ""
     return f"for {sanitise_line(', '.join(reviewers), _WORD)}"

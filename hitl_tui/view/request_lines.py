@@ -50,6 +50,8 @@ def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
     request = card.request
     if request.reviewers:
         yield f"only {', '.join(map(name, request.reviewers))} may answer", ()
+    if request.authors:
+        yield f"anyone but {', '.join(map(name, request.authors))} may answer", ()
     if request.logins:
         yield f"only these logins of the database may answer: {', '.join(map(name, request.logins))}", ()
     if request.quorum > 1:

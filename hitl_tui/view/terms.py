@@ -23,6 +23,8 @@ def not_yours(request: Request, person: str) -> str:
         return ""
     if request.reviewers and person not in request.reviewers:
         return f"only {_either(request.reviewers)} may answer"
+    if request.four_eyes and person in request.authors:
+        return "you gave or edited what it asks about, so somebody else must answer"
     return "you have voted, and somebody else must answer, too" if has_voted(request, person) else ""
 
 
@@ -39,6 +41,8 @@ def term_lines(request: Request, reader: str) -> Iterator[Line]:
         yield (trusted(f"You can't answer this: {refusal}.", "error"),)
     elif request.reviewers:
         yield (trusted(f"Only {_either(request.reviewers)} may answer.", "dim"),)
+    elif request.authors:
+        yield (trusted(f"Anyone but {_either(request.authors)} may answer.", "dim"),)
     if request.logins:
         yield (trusted(f"Only the database logins {_either(request.logins)} may answer.", "dim"),)
     if request.quorum > 1:

@@ -22,6 +22,7 @@ from hitl_tui.engine.log.records import RAN, ROLLBACK, START, Checkpoint, Cursor
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part
 from hitl_tui.engine.state.canonical import equal, item_hash, show_hash
+from hitl_tui.engine.thread.authors import Authors, authors_by, is_written
 from hitl_tui.engine.thread.binding import logged_hash
 from hitl_tui.errors import HitlError, LogCorrupt
 
@@ -62,6 +63,7 @@ class _Question(NamedTuple):
     one_account: bool = False
     logins: tuple[str, ...] = ()
     signed: bool = False
+    four_eyes: bool = False
     on_timeout: Any = None
     request: str | None = None
     about: frozenset[str] = frozenset()
@@ -82,6 +84,7 @@ class _Question(NamedTuple):
             gate.one_account,
             gate.logins,
             gate.signed,
+            gate.four_eyes,
             gate.on_timeout if gate.deadline is not None and gate.on_timeout else None,
             about=frozenset(name for name in named if name != "*" and "." not in name),
         )
@@ -100,6 +103,7 @@ class _Question(NamedTuple):
             one_account=bool(data.get("one_account")),
             logins=_names(data, "logins"),
             signed=bool(data.get("signed")),
+            four_eyes=bool(data.get("four_eyes")),
             on_timeout=data.get("on_timeout"),
             request=asked.request_id,
         )
@@ -199,6 +203,8 @@ class GateTrace:
         # The hashes of the channels now, and at each answer since the last node ran.
         self._hashes: dict[str, bytes] = {}
         self._answered: dict[int, dict[str, bytes]] = {}
+        # Those who gave or edited what the thread asks about, with the number of decisions by then.
+        self._authors: list[tuple[int, Authors]] = []
 
     def lose(self) -> None:
         """Note a gap: requests and answers are known again from the next position on."""
@@ -228,6 +234,8 @@ class GateTrace:
                 self._point is not None or point.step == 0,
             )
         self._note_answers(point, records, entries)
+        if is_written(point):
+            self._authors.append((n, authors_by([point], entries)))
         if point.source != "fork":
             findings += self._forked(entries)
         if point.source in RAN:
@@ -556,7 +564,9 @@ class GateTrace:
             elif not bound or entry.request_id != bound[0].request_id:
                 continue
             elif entry.kind in _SETTLES:
-                why = _insufficient(question, bound, entry, self._store)
+                why = _insufficient(question, bound, entry, self._store) or self._by_authors(
+                    question, bound, entry
+                )
                 passed = entry if why is None else passed
             elif entry.kind in _BINDS:
                 bound.append(entry)
@@ -569,6 +579,23 @@ class GateTrace:
         for name in sorted(question.about):
             if then.get(name) != self._hashes.get(name):
                 yield GateFinding(passed.n, name, "as it was answered", "changed since the answer")
+
+    def _by_authors(
+        self, question: _Question, bound: Sequence[LedgerEntry], answer: LedgerEntry
+    ) -> GateFinding | None:
+        """Return the first answer or vote by an author of the thread, where none of them may answer."""
+        if not question.four_eyes or answer.kind == "timeout":
+            return None
+        for vote in _alike(bound, answer):
+            known = Authors()
+            for n, by in self._authors:
+                known = known | by if n < vote.n else known
+            own = (vote.account in known.accounts and not question.one_account and not vote.login) or (
+                vote.login and vote.login in known.logins
+            )
+            if not vote.actor or vote.actor in known.names or own:
+                return GateFinding(vote.n, "author", "somebody else", vote.actor)
+        return None
 
 
 def _names_in(graph: GraphInfo, place: str) -> Collection[str]:

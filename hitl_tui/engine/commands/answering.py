@@ -26,6 +26,7 @@ from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
+from hitl_tui.engine.thread.authors import Authors, authors_of
 from hitl_tui.engine.thread.comments import as_facts, with_comments
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
@@ -61,6 +62,8 @@ def answer(session: Session, command: Answer) -> int:
             actor=actor,
             account=account(),
             roles=session.store.roles() if request.logins and session.store else (),
+            authors=authors_of(session.store, session.info) if request.four_eyes else Authors(),
+            login=session.store.login if session.store else "",
             signer=session.signer,
             now=session.clock(),
         )

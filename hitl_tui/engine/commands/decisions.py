@@ -141,7 +141,7 @@ def start(
         cursor = _moved_cursor(session, f"node:{session.graph.entry}", ledger, actor)
         cursor = replace(cursor, status="pending", reason="", invocation=cursor.invocation + 1, iteration=0)
     step = session.cursor.head + 1
-    if run_inputs or context:
+    if run_inputs or context or session.graph.four_eyes:
         facts = context_facts(**context) if context else {}
         entry = decision_entry(session, ledger, INPUT, step=step, actor=actor, data={**run_inputs, **facts})
         ledger.append(entry)

@@ -324,7 +324,9 @@ def _still_holds(session: Session, gate: GateInfo, state: LiveState, passed: Seq
 def _refusal_of_gate(
     as_node: str, gate: GateInfo, inside: str = "", why: str = "has no answer"
 ) -> GateUnanswered:
-    who = who_may_answer(gate.reviewers, gate.quorum, gate.logins, signed=gate.signed)
+    who = who_may_answer(
+        gate.reviewers, gate.quorum, gate.logins, signed=gate.signed, four_eyes=gate.four_eyes
+    )
     where = f"{gate.when} {gate.node}, inside {inside}" if inside else f"{gate.when} {gate.node}"
     asks = f"; as_node={gate.node!r} asks it" if gate.when == "after" and not inside else ""
     return GateUnanswered(
@@ -357,6 +359,7 @@ class _Terms(NamedTuple):
     quorum: int
     logins: tuple[str, ...]
     signed: bool
+    four_eyes: bool
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> _Terms:
@@ -366,17 +369,22 @@ class _Terms(NamedTuple):
             quorum if isinstance(quorum, int) else 1,
             _names(data, "logins"),
             bool(data.get("signed")),
+            bool(data.get("four_eyes")),
         )
 
     @property
     def who(self) -> str:
-        return who_may_answer(self.reviewers, self.quorum, self.logins, signed=self.signed)
+        return who_may_answer(
+            self.reviewers, self.quorum, self.logins, signed=self.signed, four_eyes=self.four_eyes
+        )
 
 
 def names_people_of(asked: Mapping[str, Any]) -> bool:
     """Whether the data of a request says who may answer it, or how."""
     terms = _Terms.of(asked)
-    return names_people(terms.reviewers, terms.quorum, terms.logins, signed=terms.signed)
+    return names_people(
+        terms.reviewers, terms.quorum, terms.logins, signed=terms.signed, four_eyes=terms.four_eyes
+    )
 
 
 def _names(data: Mapping[str, Any], field: str) -> tuple[str, ...]:

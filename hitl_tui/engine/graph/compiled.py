@@ -216,6 +216,13 @@ class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
             python=PYTHON,
         )
 
+    @cached_property
+    def four_eyes(self) -> bool:
+        """Whether a gate of it, or of a graph inside it, may not be answered by authors of the thread."""
+        gates = (*self.before.values(), *self.after.values())
+        inside = [node.work.graph for node in self.nodes.values() if isinstance(node.work, SubgraphWork)]
+        return any(gate.four_eyes for gate in gates if gate) or any(graph.four_eyes for graph in inside)
+
     def _with_code(self, node: Node, info: NodeInfo, reader: CodeReader) -> NodeInfo:
         route = self.routes.get(node.name)
         return change(

@@ -113,6 +113,7 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         tuple[str, ...], about("Database users or groups who may answer; empty for anyone.")
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+    four_eyes: Annotated[bool, about("Whether authors of the thread may not answer.")] = False
     deadline: Annotated[float | None, about("Seconds until it expires; null for never.")] = None
     on_timeout: Annotated[
         str, about("The id of the choice that applies at the deadline; empty if the thread fails.")
@@ -131,7 +132,7 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def names_people(self) -> bool:
         """Whether it says who may answer it, or how; otherwise anyone may."""
-        return bool(self.reviewers or self.logins or self.signed or self.quorum > 1)
+        return bool(self.reviewers or self.logins or self.signed or self.four_eyes or self.quorum > 1)
 
 
 class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -105,6 +105,8 @@ class Gate(Declaration, frozen=True):
         logins: users or groups of the database. Whoever answers must be logged in there as one of them,
             whatever name they give, and a quorum needs as many different logins. Needs a store in PostgreSQL.
         signed: whether an answer counts only if it is signed with the key of the person who decides.
+        four_eyes: nobody may answer who has given the thread an input or edited it, under any name of the
+            same account (unless `one_account`) or login; an answer takes a name.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
         escalate_to: who may answer besides the reviewers once it has waited for `escalate_after`; needs
@@ -127,6 +129,7 @@ class Gate(Declaration, frozen=True):
     one_account: bool = False
     logins: Sequence[str] = ()
     signed: bool = False
+    four_eyes: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: Sequence[str] = ()
@@ -202,6 +205,7 @@ class Gate(Declaration, frozen=True):
             one_account=self.one_account,
             logins=tuple(self.logins),
             signed=self.signed,
+            four_eyes=self.four_eyes,
             deadline=None if self.deadline is None else float(self.deadline),
             on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
             escalate_to=tuple(self.escalate_to),

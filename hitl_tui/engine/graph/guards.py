@@ -125,12 +125,16 @@ def _guards(graph: GraphInfo, passed: frozenset[str], node: str) -> Iterator[Gua
             yield from (Guard(guard.gate, info.name) for guard in guards_of(info.graph, END))
 
 
-def names_people(reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool) -> bool:
+def names_people(
+    reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool, four_eyes: bool
+) -> bool:
     """Whether a request says who may answer it, or how; otherwise anyone may."""
-    return bool(reviewers or logins or signed or quorum > 1)
+    return bool(reviewers or logins or signed or four_eyes or quorum > 1)
 
 
-def who_may_answer(reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool) -> str:
+def who_may_answer(
+    reviewers: Sequence[str], quorum: int, logins: Sequence[str], *, signed: bool, four_eyes: bool = False
+) -> str:
     """Return who may answer a request, as the start of a sentence: "ann or bob may answer it, signed"."""
     people = list(reviewers)
     if people and quorum > 1:
@@ -142,7 +146,7 @@ def who_may_answer(reviewers: Sequence[str], quorum: int, logins: Sequence[str],
     elif quorum > 1:
         who = f"{quorum} people must answer it alike"
     else:
-        who = "anyone may answer it"
+        who = "anyone may answer it" if not four_eyes else "anyone but its authors may answer it"
     if logins:
         who += f", from the database login {_listed(logins, 'or')}"
     return f"{who}, signed" if signed else who

@@ -106,6 +106,8 @@ def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance,
     """Return the allowances that answer a request, one for each of its calls; () if a person must answer."""
     if not request.shape or request.reviewers or request.logins or request.quorum > 1 or request.signed:
         return ()
+    if request.four_eyes:
+        return ()
     fitting = [
         allowance
         for allowance in known

@@ -58,11 +58,13 @@ def refuse_lost_gates(graph: CompiledGraph, thread_id: str, pending: Iterable[Re
     """
     for request in pending:
         terms = request.reviewers, request.quorum, request.logins
-        if request.when == "inside" or not names_people(*terms, signed=request.signed):
+        if request.when == "inside" or not names_people(
+            *terms, signed=request.signed, four_eyes=request.four_eyes
+        ):
             continue
         gates = graph.before if request.when == "before" else graph.after
         if gates.get(request.node) is None:
-            who = who_may_answer(*terms, signed=request.signed)
+            who = who_may_answer(*terms, signed=request.signed, four_eyes=request.four_eyes)
             raise GateUnanswered(
                 f"thread {thread_id!r} waits for an answer to {request.title!r} "
                 f"({request.when} {request.node}), which the graph {graph.name!r} no longer asks",

@@ -33,6 +33,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import keepable, normalise
 from hitl_tui.engine.state.workflow_state import StateView, WorkflowState
 from hitl_tui.engine.thread import approval_formats, journal
+from hitl_tui.engine.thread.authors import Authors, authors_of, check_author
 from hitl_tui.engine.thread.binding import about_hash, digests_of, request_hash
 from hitl_tui.engine.thread.earlier import request_of, with_earlier_answer
 from hitl_tui.engine.thread.logged import decisions
@@ -77,6 +78,8 @@ def check_answer(
     actor: str | None,
     account: str,
     roles: Sequence[str] = (),
+    authors: Authors = Authors(),  # noqa: B008 (it is immutable)
+    login: str = "",
     signer: Signer | None,
     now: int,
 ) -> Any:
@@ -85,6 +88,7 @@ def check_answer(
     Args:
         step: the step that the answer names: that of the request, or a later one that has not changed it.
         head: the newest step.
+        authors, login: of the thread, and the database login of the answer, for a request with `four_eyes`.
         roles: the database login that it comes from and the groups of that, as `Store.roles` has them.
 
     Raises:
@@ -99,6 +103,7 @@ def check_answer(
         raise AnswerRefused(f"{request.title!r} has expired", "the thread continued without the answer")
     check_reviewer(request, actor)
     _check_login(request, actor, roles)
+    check_author(request, actor, account, login, authors)
     given = {vote.account: vote.actor for vote in request.votes if vote.actor != actor}
     if account in given and not request.one_account:
         raise AnswerRefused(
@@ -228,6 +233,7 @@ class _QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
     one_account: bool = False
     logins: tuple[str, ...] = ()
     signed: bool = False
+    four_eyes: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: tuple[str, ...] = ()
@@ -318,6 +324,7 @@ def gate_request(
         one_account=gate.one_account,
         logins=tuple(gate.logins),
         signed=gate.signed,
+        four_eyes=gate.four_eyes,
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
         escalate_to=tuple(gate.escalate_to),
@@ -387,6 +394,7 @@ def inside_request(
         one_account=asked.one_account,
         logins=asked.logins,
         signed=asked.signed,
+        four_eyes=asked.four_eyes,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         escalate_to=asked.escalate_to,
         escalate_at=escalates_at(asked.escalate_after, asked.deadline, now),
@@ -514,7 +522,20 @@ def make_request(
     names = [gate.subject] if gate.subject else []
     if when == "before":
         names += declared_reads(session.graph, node)
-    return gate_request(cursor, gate, when, view, now=now, about=digests_of(live, view, names))
+    request = gate_request(cursor, gate, when, view, now=now, about=digests_of(live, view, names))
+    return with_authors(session, request)
+
+
+def with_authors(session: Session, request: Request, *more: str | None) -> Request:
+    """Return a request with the names of the thread's authors if none of them may answer it.
+
+    Args:
+        more: an author whose step is being made.
+    """
+    if not request.four_eyes:
+        return request
+    names = authors_of(session.store, session.info).names | {*request.authors, *filter(None, more)}
+    return replace(request, authors=tuple(sorted(names)))
 
 
 def declared_reads(graph: CompiledGraph, node: str) -> list[str]:
@@ -577,8 +598,10 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
     asked = {(request.node, request.when, request.policy) for request in requests}
     passed = tuple(gate for gate in cursor.passed if (gate.node, gate.when, gate.policy) not in asked)
     cursor = replace(cursor, position=f"{place}:{requests[0].node}", pending=(), passed=passed)
-    for request in requests:
-        if request.id not in waited:
+    for each in requests:
+        request = each
+        if each.id not in waited:
+            request = with_authors(session, each)
             at = journal.after_entries(session.cursor, entries)
             entries.append(journal.request_entry(at, request, session.clock()))
         cursor = with_request(cursor, request)

@@ -217,6 +217,8 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "one_account": request.one_account,
         "logins": list(request.logins),
         "signed": request.signed,
+        "four_eyes": request.four_eyes,
+        "authors": list(request.authors),
         "escalate_to": list(request.escalate_to),
         "escalate_at": request.escalate_at,
         "deadline": request.deadline,

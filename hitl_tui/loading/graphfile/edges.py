@@ -180,6 +180,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             one_account=table.one_account,
             logins=tuple(table.logins),
             signed=table.signed,
+            four_eyes=table.four_eyes,
             deadline=deadline,
             on_timeout=table.on_timeout or None,
             escalate_to=tuple(table.escalate_to),
