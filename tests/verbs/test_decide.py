@@ -10,11 +10,16 @@ import click
 import pytest
 from msgspec.structs import replace
 
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.cli.opening import hub_over
 from hitl_tui.cli.verbs import command_of
+from hitl_tui.config import load_settings
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.commands import Answer, Command
 from hitl_tui.verbs import verbs
+from hitl_tui.verbs.conversation import Ask, AskReply, At, BeginEach, Do, Work, advance
 from tests.plain.talker import Talker
 from tests.support.commands import App
 from tests.verbs.flows import ASKED, ASKING, stopped
@@ -119,6 +124,38 @@ def test_requests_that_are_left_are_listed_though_none_is_decided(both: App, dry
     ]
     assert document["dry_run"] is dry_run
     assert "0 would be decided, 2 not" in both.expect(3, "decide", *words).out
+
+
+@pytest.fixture
+def one_claimed(both: App) -> None:
+    """Bob has claimed the request of the thread `s`."""
+    both.expect(0, "claim", "s", "--as", "bob", "--for", "15m")
+
+
+@pytest.mark.usefixtures("one_claimed")
+async def test_what_was_left_in_the_list_stays_left_whatever_ends_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = hub_over(SQLiteCheckpointer(tmp_path / "prepared.db"), load_settings({}))
+    talk = verbs()["decide"].load().talk(At(None, hub, "ann", given={"filter": "", "answer": "approve"}))
+    work = await advance(talk)
+    assert isinstance(work, Work)
+    ask = await advance(talk, await work.run())
+    assert isinstance(ask, Ask)
+    assert ask.listing is not None
+    assert [(row.name, row.state) for row in ask.listing.rows] == [("r", "would"), ("s", "left")]
+    later = hub.now() + 60 * 60 * 1_000_000
+    monkeypatch.setattr(LocalHub, "now", lambda self: later)
+    each = await advance(talk, AskReply("decide", {}))
+    assert isinstance(each, BeginEach)
+    (only,) = each.talks
+    do = await advance(only)
+    assert isinstance(do, Do)
+    assert do.driver is not None
+    assert do.driver.thread_id == "r"
+    await only.aclose()
+    await talk.aclose()
+    await hub.close()
 
 
 def test_nothing_is_decided_by_guessing(both: App) -> None:

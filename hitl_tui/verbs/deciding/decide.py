@@ -92,10 +92,11 @@ class _Batch(msgspec.Struct, frozen=True):
     Args:
         rows: each as the person saw it.
         current: all requests as they are now.
+        now: when they were read: whatever ends later changes nothing in the list that the person sees.
         by_rules: the answers of a policy, which is asked only once.
     """
 
-    at: At
+    now: int
     rows: Sequence[QueueRow]
     current: Mapping[Key, QueueRow]
     by: Decider
@@ -108,7 +109,7 @@ class _Batch(msgspec.Struct, frozen=True):
 
         if self.rules is not None:
             return self.by_rules
-        return plan(self.rows, answer, replace(self.by, note=note), self.at.hub.now(), self.current)
+        return plan(self.rows, answer, replace(self.by, note=note), self.now, self.current)
 
     def answers(self, note: str | None) -> list[str]:
         """Return the answers that some of them allow; the first one is "approve" unless that decides none."""
@@ -204,8 +205,9 @@ async def _read(at: At, rules: Policy | None, note: str | None) -> _Batch:
     current = {row.key: row for row in waiting}
     rows = await _chosen(at, waiting, rules is not None)
     by = Decider(at.actor, account(), at.signs, note)
-    plans = await plan_by(rules, at.hub, rows, by, at.hub.now(), current=current) if rules else ()
-    return _Batch(at, rows, current, by, rules, plans)
+    now = at.hub.now()
+    plans = await plan_by(rules, at.hub, rows, by, now, current=current) if rules else ()
+    return _Batch(now, rows, current, by, rules, plans)
 
 
 async def _chosen(at: At, waiting: Sequence[QueueRow], by_rules: bool) -> list[QueueRow]:
