@@ -34,6 +34,7 @@ from hitl_tui.engine.commands import (
     Answer,
     Cancel,
     CancelAttempt,
+    ClearTurns,
     Command,
     ConfigureAgents,
     Declassify,
@@ -966,7 +967,7 @@ def denied_to(rights: frozenset[Right]) -> dict[str, str]:
 _RUNNING = (Start, Step, Run, DoubleText, CancelAttempt)
 _DECIDING = (
     *(UpdateState, ExtendLimits, Cancel, HandOver, Allow, Revoke, Declassify, Reveal, NoteExport),
-    *(ConfigureAgents, Note),
+    *(ConfigureAgents, ClearTurns, Note),
 )
 _OPERATING = (Fork, Rerun, Rollback)
 

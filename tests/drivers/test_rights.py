@@ -6,14 +6,14 @@ import pytest
 
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.commands import Answer, Fork, Rollback, Run, Start, Step, UpdateState
+from hitl_tui.engine.commands import Answer, ClearTurns, Fork, Rollback, Run, Start, Step, UpdateState
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.store import RIGHTS, Right
 from hitl_tui.errors import UsageError
 from hitl_tui.view.continuing import run_on
 from tests.support.flows import line, say
 
-RUNNING, DECIDING, OPERATING = (Run, Step, Start), (UpdateState,), (Fork, Rollback)
+RUNNING, DECIDING, OPERATING = (Run, Step, Start), (UpdateState, ClearTurns), (Fork, Rollback)
 
 
 class Store(MemoryCheckpointer):

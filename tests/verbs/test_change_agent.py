@@ -114,3 +114,15 @@ def test_plain_text_mode_asks_for_the_settings_and_before_it_uses_what_can_not_b
     assert "openai/x: no API key" in output
     agents = app.expect(0, "agents", "r", "--json").document["agents"]
     assert [each["changed"] for each in agents] == [["model"], ["temperature", "instructions"]]
+
+
+def test_what_was_typed_in_plain_text_mode_counts_after_a_refusal(
+    talk: Talker, hosts: Hosts, app: App
+) -> None:
+    hosts.prepared(Case("", "change-agent", CHATTING, stopped, ()))
+    typed = "T writer temperature=7 'instructions=Be brief.' note=why\n\n0\n\n\nq\n"
+    output = talk(typed, "resume", "r", "--plain", "--as", "ann").out
+    assert "give a number from 0 to 2" in output
+    assert "writer: temperature 0, instructions “Be brief.”, from the next step on." in output
+    log = app.expect(0, "log", "r").out
+    assert "  | why\n  | writer: temperature the graph's → 0, instructions the graph's → “Be brief.”" in log

@@ -25,6 +25,7 @@ from hitl_tui.verbs.conversation import (
     Ask,
     AskChoice,
     AskField,
+    AskReply,
     At,
     Consequences,
     Do,
@@ -98,7 +99,9 @@ async def _talk(at: At) -> Talk:
         if reply.choice == _OTHER.name:
             agents, typed, refused = [*agents[1:], info], {}, None
             continue
+        # A field that was not typed this time has the text that it had.
         typed, refused = typed | reply.fields, None
+        reply = AskReply(reply.choice, typed)
         try:
             settings = _settings(at, info, reply.choice, typed)
             change = ConfigureAgents({info.name: settings}, at.actor, reply.text("note"))
