@@ -8,7 +8,8 @@ from typing import Annotated, Final
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence
-from hitl_tui.engine.log.units import about
+from hitl_tui.engine.log.units import about, span_of
+from hitl_tui.errors import UsageError
 from hitl_tui.verbs.conversation import Ask, AskChoice, AskField, At, Show
 from hitl_tui.view.answers import pick_request
 from hitl_tui.view.lines import name
@@ -30,6 +31,20 @@ TAKE_OVER: Final = AskField(
     metavar="NAME",
     rare=True,
 )
+
+
+def minutes_of(typed: str) -> float | None:
+    """Return the minutes of a time such as 90s, 15m or 2h; None if none was typed.
+
+    Raises:
+        UsageError: it is not a time.
+    """
+    if not typed.strip():
+        return None
+    try:
+        return span_of(typed.strip()) / 60e6
+    except ValueError as error:
+        raise UsageError(f"for: {error}", "give it as 90s, 15m or 2h") from None
 
 
 class AttendingDocument(Document, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from hitl_tui.engine.thread.allowances import Allowance
 from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import UsageError
 from hitl_tui.view.card import actions
-from hitl_tui.view.format import NotJson, inline, read_json
+from hitl_tui.view.format import NotJson, inline, local_time, read_json
 from hitl_tui.view.sanitise import sanitise_line
 
 _NAME: Final = 60
@@ -85,8 +85,8 @@ def args_words(args: Any) -> str:
     )
 
 
-def allowance_words(allowance: Allowance) -> str:
-    """Describe an allowance, as "a4: send with to=ann@*, by ann: “they know us”"; sanitised."""
+def allowance_words(allowance: Allowance, now: int) -> str:
+    """Describe an allowance, as "a4: send with to=ann@*, until 14:05, by ann: “they know us”"; sanitised."""
     tool = sanitise_line(allowance.tool, _NAME)
     args = args_words(allowance.args)
     like = (
@@ -97,7 +97,14 @@ def allowance_words(allowance: Allowance) -> str:
     more = [
         *(["also of high risk"] if allowance.high_risk else []),
         *(["also after untrusted data was read"] if allowance.tainted else []),
+        *_until(allowance, now),
         f"by {sanitise_line(allowance.actor or 'somebody', _NAME)}",
     ]
     note = f": “{sanitise_line(allowance.note, _NOTE)}”" if allowance.note else ""
     return f"{sanitise_line(allowance.id, _NAME)}: {tool}{like}, {', '.join(more)}{note}"
+
+
+def _until(allowance: Allowance, now: int) -> Iterator[str]:
+    if allowance.expires_at is not None:
+        ended = "ended at" if allowance.ended(now) else "until"
+        yield f"{ended} {local_time(allowance.expires_at)}"

@@ -11,6 +11,7 @@ from hitl_tui.agents import Agent, ScriptedModel, Tool
 from hitl_tui.agents.scripted import ToolCall
 from hitl_tui.engine.commands import Allow, Revoke
 from hitl_tui.engine.thread.allowances import allowances, allowances_for
+from hitl_tui.view.allowances import allowance_words
 from tests.agents.test_approval import run_one
 from tests.support.flows import ledger_of
 from tests.support.spec import spec
@@ -106,6 +107,28 @@ def test_an_allowance_covers_high_risk_only_if_it_says_so() -> None:
         runner.invoke({}, thread_id="t")
         runner._execute("t", Allow("drop", "ann", high_risk=high_risk))
         assert bool(runner.invoke(thread_id="t").pending) is not high_risk
+
+
+def test_an_allowance_ends_after_its_time() -> None:
+    clerk = Clerk({"to": "ann"}, {"to": "bob"})
+    clerk.allow(args={"to": "ann"}, minutes=60)
+    clerk.allow(args={"to": "bob"}, minutes=0.000001)
+    clerk.resume()
+    assert clerk.sent == ["ann"]
+    assert clerk.runner.store is not None
+    standing, ended = allowances(clerk.runner.store.ledger("t"), "t")
+    assert not standing.ended(standing.at)
+    assert ended.ended(ended.at + 60)
+    now = ended.at + 60
+    assert ", until " in allowance_words(standing, now)
+    assert ", ended at " in allowance_words(ended, now)
+    assert clerk.runner.verify("t", strict=True).ok
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf"), "2h"])
+def test_an_allowance_that_never_holds_is_refused(minutes: Any) -> None:
+    with pytest.raises(UsageError, match="minutes"):
+        Allow("send", "ann", minutes=minutes)
 
 
 def test_a_revoked_allowance_and_a_fork_ask_again() -> None:

@@ -18,6 +18,7 @@ ARGS = {"to": "ann@box", "copies": 2}
 EVERYTHING = {
     "arg": "to=*@box copies=2",
     "note": "known",
+    "for": "2h",
     "high_risk": "yes",
     "tainted": "yes",
     "tool": "send",
@@ -25,7 +26,7 @@ EVERYTHING = {
 
 test_each_host = each_host(
     Case("calls like it", "allow", ONE_CALL, stopped,
-         (Allow("send", "ann", {"to": "*@box", "copies": 2}, False, True, True, "known"),),
+         (Allow("send", "ann", {"to": "*@box", "copies": 2}, False, True, True, "known", minutes=120),),
          EVERYTHING, choice="like", keys=("d",)),
     Case("another tool", "allow", ONE_CALL, stopped, (Allow("drop", "ann", {"n": 1}),),
          {"tool": "drop", "arg": "n=1"}, choice="like", keys=("d",)),
@@ -65,6 +66,8 @@ def test_a_switch_takes_yes_or_no() -> None:
         ((), "2 calls wait: send, drop"),
         (("send", "--call", "--arg", "to=x"), "this call is allowed with exactly its arguments"),
         (("send", "--arg", "to"), "'to' is not NAME=PATTERN"),
+        (("send", "--for", "soon"), "for: 'soon' is not a time"),
+        (("send", "--for", "0m"), "an allowance can't last 0 minutes"),
     ],
 )
 def test_a_subcommand_allows_nothing_by_guessing(
@@ -108,12 +111,14 @@ def test_the_help_of_plain_text_mode_says_so_and_names_switches_alone(talk: Talk
     hosts.prepared(Case("", "allow", ASKING_A_MODEL, stopped, ()))
     output = talk("help\nq\n", "resume", "r", "--plain").out
     assert "+, allow: list what is allowed, and ask what else to allow or what to revoke.\n+ TOOL: " in output
-    assert "+ arg=NAME=PATTERN high-risk tainted note=TEXT call list: its options." in output
+    assert "+ arg=NAME=PATTERN for=TIME high-risk tainted note=TEXT call list: its options." in output
 
 
 def test_plain_text_mode_asks_for_patterns_only_where_they_count(talk: Talker, hosts: Hosts) -> None:
     hosts.prepared(Case("", "allow", ONE_CALL, stopped, ()))
-    output = talk("+ call\nknown\n+\nl\nto=x\n\n+ list\n\nq\n", "resume", "r", "--plain", "--as", "ann").out
+    output = talk(
+        "+ call\n\nknown\n+\nl\nto=x\n2h\n\n+ list\n\nq\n", "resume", "r", "--plain", "--as", "ann"
+    ).out
     assert output.count("Arguments, as path=docs/*; empty: any:") == 1
     assert "a2: send with exactly copies=2, to=ann@box, by ann: “known”" in output
-    assert "a3: send with to=x, by ann" in output
+    assert "a3: send with to=x, until " in output

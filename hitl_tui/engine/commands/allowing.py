@@ -7,6 +7,9 @@ Specified in docs/spec/threads.md.
 
 from __future__ import annotations
 
+from typing import Any
+
+from hitl_tui.engine.commands.claiming import MINUTE
 from hitl_tui.engine.commands.command import Allow, Revoke
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.state.values import normalise
@@ -23,7 +26,7 @@ def allow(session: Session, command: Allow) -> str:
             "an allowance needs a tool and the name of a person", "name the tool, and who allows it"
         )
     named = f"a{session.cursor.ledger_n + 1}"
-    data = {
+    data: dict[str, Any] = {
         "id": named,
         "tool": command.tool,
         "args": normalise(dict(command.args), what="args"),
@@ -31,6 +34,8 @@ def allow(session: Session, command: Allow) -> str:
         "high_risk": command.high_risk,
         "tainted": command.tainted,
     }
+    if command.minutes is not None:
+        data["expires_at"] = session.clock() + int(command.minutes * MINUTE)
     seen = command.seen
     entry = decision_entry(session, [], ALLOWED, actor=command.actor, note=command.note, seen=seen, data=data)
     session.commit_cursor(session.cursor, [entry])

@@ -272,7 +272,7 @@ def approve_allowed(session: Session, known: Sequence[Allowance]) -> bool:
     approved = False
     for request in session.cursor.pending:
         # The thread of a subgraph approves its own requests.
-        by = () if request.thread else allowed_by(known, request)
+        by = () if request.thread else allowed_by(known, request, session.clock())
         if by:
             facts = {"allowances": [{"id": each.id, "thread": each.thread, "by": each.actor} for each in by]}
             note = f"allowed by {', '.join(dict.fromkeys(allowance.id for allowance in by))}"

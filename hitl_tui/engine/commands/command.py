@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
 
 from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.limits import with_limits
@@ -20,6 +20,7 @@ from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import UsageError, in_words
 
 R = TypeVar("R")
+LONGEST_MINUTES: Final = 100 * 366 * 1440
 
 
 def _snake_case(name: str) -> str:
@@ -279,10 +280,11 @@ class Allow(Command[str], frozen=True):
         args, exact: as for `Allowance`.
         high_risk: also calls with high risk.
         tainted: also calls by a node that has read untrusted data.
+        minutes: for how long; None: until it is revoked.
         seen: the hash of the state that was shown to the person who decides.
 
     Raises:
-        UsageError: no tool or no person is named.
+        UsageError: no tool or no person is named, or it would never hold.
         SigningFailed: nothing was stored.
     """
 
@@ -295,6 +297,17 @@ class Allow(Command[str], frozen=True):
     tainted: bool = False
     note: str | None = None
     seen: bytes = b""
+    minutes: float | None = None
+
+    def check(self) -> None:
+        """Refuse an allowance that never holds."""
+        super().check()
+        minutes = self.minutes
+        if isinstance(minutes, (int, float)) and not 0 < minutes <= LONGEST_MINUTES:  # nan, too
+            raise UsageError(
+                f"an allowance can't last {minutes:g} minutes",
+                "give minutes above 0, at most 100 years; leave it out to allow until revoked",
+            )
 
 
 class Revoke(Command[None], frozen=True):

@@ -47,6 +47,11 @@ class Allowance(msgspec.Struct, frozen=True):
     note: Annotated[str | None, about("The reason they gave.")]
     at: Annotated[Time, about("When.")]
     thread: Annotated[str, about("The thread that it applies to, with the threads inside it.")]
+    expires_at: Annotated[Time | None, about("When it ends; null if only `revoke` ends it.")] = None
+
+    def ended(self, now: int) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and now >= self.expires_at
 
     def holds(self, action: ToolAction) -> bool:
         """Whether a call is allowed by it."""
@@ -67,7 +72,7 @@ def _matches(value: Any, pattern: Any) -> bool:
 
 
 def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance, ...]:
-    """Return the allowances of a thread that were not revoked, oldest first."""
+    """Return the allowances of a thread that were not revoked, oldest first; some may have ended."""
     standing: dict[str, Allowance] = {}
     for entry in ledger:
         if entry.thread_id != thread_id or not isinstance(entry.data, Mapping):
@@ -76,7 +81,7 @@ def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance
         if entry.kind == REVOKED:
             standing.pop(named, None)
         elif entry.kind == ALLOWED:
-            args = entry.data.get("args")
+            args, expires_at = entry.data.get("args"), entry.data.get("expires_at")
             standing[named] = Allowance(
                 id=named,
                 tool=str(entry.data.get("tool", "")),
@@ -88,6 +93,7 @@ def allowances(ledger: Iterable[LedgerEntry], thread_id: str) -> tuple[Allowance
                 note=entry.note,
                 at=entry.at,
                 thread=thread_id,
+                expires_at=expires_at if isinstance(expires_at, int) else None,
             )
     return tuple(standing.values())
 
@@ -102,7 +108,7 @@ def allowances_for(store: Store, info: ThreadInfo) -> tuple[Allowance, ...]:
     return tuple(known)
 
 
-def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance, ...]:
+def allowed_by(known: Iterable[Allowance], request: Request, now: int) -> tuple[Allowance, ...]:
     """Return the allowances that answer a request, one for each of its calls; () if a person must answer."""
     if not request.shape or request.reviewers or request.logins or request.quorum > 1 or request.signed:
         return ()
@@ -111,7 +117,9 @@ def allowed_by(known: Iterable[Allowance], request: Request) -> tuple[Allowance,
     fitting = [
         allowance
         for allowance in known
-        if (allowance.high_risk or request.risk != "high") and (allowance.tainted or not request.tainted)
+        if not allowance.ended(now)
+        and (allowance.high_risk or request.risk != "high")
+        and (allowance.tainted or not request.tainted)
     ]
     found: list[Allowance] = []
     for action in actions_of(request.shape, thaw(request.payload)):

@@ -6,6 +6,7 @@ for each call that it approves.
 
     hitl-tui allow r1 --call
     hitl-tui allow r1 write_file --arg 'path=docs/*'
+    hitl-tui allow r1 write_file --for 2h
     hitl-tui allow r1 --list
 """
 
@@ -22,6 +23,7 @@ from hitl_tui.engine.log.units import about
 from hitl_tui.engine.thread.allowances import Allowance, allowances
 from hitl_tui.errors import UsageError
 from hitl_tui.verbs import verbs
+from hitl_tui.verbs.attending import minutes_of
 from hitl_tui.verbs.conversation import (
     NOTE,
     Ask,
@@ -62,6 +64,13 @@ _TAINTED: Final = AskField(
     switch=True,
     rare=True,
 )
+_FOR: Final = AskField(
+    "for",
+    "for how long, as 90s, 15m or 2h; empty: until it is revoked",
+    about="How long, as 90s, 15m or 2h; otherwise until it is revoked.",
+    metavar="TIME",
+    only_for=("call", "like"),
+)
 _CHOICES: Final = (
     AskChoice(
         "call",
@@ -92,7 +101,8 @@ async def _talk(at: At) -> Talk:
     if not at.leaves and (at.chosen == "list" or _is_alone(at, snapshot)):
         yield Begin(verbs()["revoke"].load().talk(at))
         return
-    known = [allowance_words(each) for each in allowances(snapshot.ledger, snapshot.thread_id)]
+    now = at.hub.now()
+    known = [allowance_words(each, now) for each in allowances(snapshot.ledger, snapshot.thread_id)]
     beside = ("Allowed already:", *known) if known else ()
     ask = Ask("Allow in this thread", _text(at, snapshot), _CHOICES, _fields({}), beside=beside)
     command = None
@@ -106,7 +116,7 @@ async def _talk(at: At) -> Talk:
             command = _command(at, snapshot, reply)
         except UsageError as error:
             # What the person typed in a dialog is corrected there.
-            if at.leaves or at.given or not reply.text(_ARGS.name):
+            if at.leaves or at.given or not (reply.text(_ARGS.name) or reply.text(_FOR.name)):
                 raise
             ask = replace(ask, refused=error, fields=_fields(reply.fields))
     if command is None and not at.leaves:
@@ -115,7 +125,7 @@ async def _talk(at: At) -> Talk:
     named = (yield Do(command)) if command is not None else ""
     thread, all_known = snapshot.thread_id, await _known(at)
     shown = [each for each in all_known if not named or (each.id, each.thread) == (named, thread)]
-    words = [allowance_words(each) for each in shown] or ["nothing is allowed"]
+    words = [allowance_words(each, now) for each in shown] or ["nothing is allowed"]
     more = ("a waiting call that it allows is approved when the thread continues",) if named else ()
     yield Show(words[0], "Allowed", document=AllowancesDocument(thread, all_known), more=more)
     for line in words[1:]:
@@ -129,7 +139,7 @@ def _is_alone(at: At, snapshot: Snapshot) -> bool:
 
 
 def _fields(typed: Mapping[str, str]) -> tuple[AskField, ...]:
-    fields = (_ARGS, _NOTE, _TOOL, _HIGH_RISK, _TAINTED)
+    fields = (_ARGS, _FOR, _NOTE, _TOOL, _HIGH_RISK, _TAINTED)
     return tuple(
         replace(field, value=typed.get(field.name, ""), rare=field.rare and not typed.get(field.name))
         for field in fields
@@ -182,6 +192,7 @@ def _command(at: At, snapshot: Snapshot, reply: AskReply) -> Allow:
         reply.yes("tainted"),
         reply.text("note"),
         at.seen,
+        minutes_of(reply.text("for") or ""),
     )
 
 
@@ -209,7 +220,7 @@ VERB = Verb(
     after="card.hand",
     letter="+",
     arguments=(_TOOL,),
-    options=(_ARGS, _HIGH_RISK, _TAINTED, _NOTE),
+    options=(_ARGS, _FOR, _HIGH_RISK, _TAINTED, _NOTE),
     choices=_CHOICES,
     alone="list what is allowed, and ask what else to allow or what to revoke",
 )

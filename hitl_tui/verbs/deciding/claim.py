@@ -16,9 +16,7 @@ from msgspec import structs
 from hitl_tui.engine.commands import Claim, Unclaim
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Presence
-from hitl_tui.engine.log.units import span_of
-from hitl_tui.errors import UsageError
-from hitl_tui.verbs.attending import REQUEST, TAKE_OVER, request_of, which_request, who_attends
+from hitl_tui.verbs.attending import REQUEST, TAKE_OVER, minutes_of, request_of, which_request, who_attends
 from hitl_tui.verbs.conversation import NOTE, Ask, AskChoice, AskField, At, Do, Talk, Verb
 from hitl_tui.view.actions import Action, card_has_keys
 from hitl_tui.view.presence import claim_of
@@ -64,26 +62,11 @@ def claimed(at: At, request: Request) -> Claim:
     return Claim(
         request.id,
         at.actor,
-        _minutes(at),
+        minutes_of(at.given.get("for", "")) or at.claim_minutes,
         lasts=at.leaves or "for" in at.given,
         take_over=at.given.get("take_over", ""),
         note=at.given.get("note", "").strip() or None,
     )
-
-
-def _minutes(at: At) -> float:
-    """Return how long the claim is to last.
-
-    Raises:
-        UsageError: what was typed is not a time.
-    """
-    typed = at.given.get("for", "").strip()
-    if not typed:
-        return at.claim_minutes
-    try:
-        return span_of(typed) / 60e6
-    except ValueError as error:
-        raise UsageError(f"for: {error}", "give it as 90s, 15m or 2h") from None
 
 
 def _take_over(request: Request, there: Presence, now: int) -> Ask:

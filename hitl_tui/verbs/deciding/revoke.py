@@ -35,7 +35,10 @@ async def _talk(at: At) -> Talk:
             ("These calls need no approval here. Choose one to revoke it; that is logged.",),
             tuple(
                 AskChoice(
-                    each.id, str(number) if number < 10 else "", f"revoke {allowance_words(each)}", final=True
+                    each.id,
+                    str(number) if number < 10 else "",
+                    f"revoke {allowance_words(each, at.hub.now())}",
+                    final=True,
                 )
                 for number, each in enumerate(known, 1)
             ),
