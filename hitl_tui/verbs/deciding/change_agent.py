@@ -276,4 +276,5 @@ VERB = Verb(
     choices=(_FORK, _RESET),
     at_step=True,
     builds=True,
+    alone="ask for other settings of the agent that wrote the newest step",
 )

@@ -76,4 +76,5 @@ VERB = Verb(
     arguments=(_AGENT,),
     options=(NOTE,),
     builds=True,
+    alone="ask which agent should forget its turns",
 )
