@@ -26,8 +26,6 @@ SHARED = {
     "its columns": "SORTS read_sort",
     "comments": "pin pinned CommentScreen",
     "what can be started": "known_graphs",
-    "deleting": "DeletionPlan plan_deletion",
-    "pruning": "read_rule",
     "what was deleted": "deleted_lines entry_lines",
     "what fills the store": "size_rows",
     "what followed": "followed",

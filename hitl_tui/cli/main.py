@@ -136,8 +136,6 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "import": Entry("hitl_tui.cli.transfer", "Import a thread that `export` wrote.", "import_command"),
     },
     "Keep and delete": {
-        "delete": Entry("hitl_tui.cli.retention", "Delete threads with their subgraphs."),
-        "prune": Entry("hitl_tui.cli.retention", "Delete the threads that a rule does not keep."),
         "deleted": Entry("hitl_tui.cli.retention", "Show who deleted which threads, when and why."),
         "size": Entry("hitl_tui.cli.retention", "Show what fills the store, by thread and channel."),
     },

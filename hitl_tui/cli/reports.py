@@ -16,14 +16,13 @@ from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.jobs import OrphanGraph, WorkerInfo, WorkerJob
-from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import OnTaint, Taint
 from hitl_tui.engine.log.threads import ThreadSize, ThreadSummary
 from hitl_tui.engine.log.units import Inline, Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.stores.deletion import Kept, Leaving
 from hitl_tui.view.blame import BlameLine
+from hitl_tui.view.deletion import DeletedThread
 from hitl_tui.view.diff_lines import Compared
 from hitl_tui.view.first_difference import FirstDifference
 from hitl_tui.view.followed import DecisionOutcome
@@ -325,30 +324,6 @@ class AnchorDocument(Document, frozen=True):
     """`anchor`."""
 
     anchor: Inline[Anchor]
-
-
-class DeletedThread(msgspec.Struct, frozen=True):
-    """The entry for a deleted thread in the ledger of its store."""
-
-    thread: Annotated[str, about("The thread.")]
-    entry: Inline[LedgerEntry]
-
-
-class DeleteDocument(Document, frozen=True):
-    """`delete` and `prune`."""
-
-    threads: Annotated[
-        tuple[Leaving, ...], about("The threads to delete, with those that are deleted with them.")
-    ]
-    dry_run: Annotated[bool, about("Whether it was a dry run.")]
-    entries: Annotated[
-        tuple[DeletedThread, ...], about("The store's ledger entries for the deleted threads.")
-    ]
-    rule: Annotated[Maybe, about("The rule of `prune`, as text.")]
-    kept: Annotated[
-        dict[Kept, int],
-        about("Kept top-level threads by reason: `newest`, `young`, `waits`, `decided`, `forked`, `open`."),
-    ]
 
 
 class DeletedDocument(Document, frozen=True):

@@ -86,18 +86,6 @@ def open_or_empty(settings: Settings) -> Checkpointer:
     return open_if_made(settings) or MemoryCheckpointer()
 
 
-def open_own(settings: Settings) -> Checkpointer:
-    """Open the store of the settings, which must exist and be ours: deletions from it are final.
-
-    Raises: as `open_existing`; UsageError if LangGraph keeps its threads.
-    """
-    if names_langgraph(settings.store):
-        from hitl_tui.drivers.langgraph.sizes import UPKEEP_REFUSAL
-
-        raise UsageError("nothing can be taken out of this store here", UPKEEP_REFUSAL)
-    return open_existing(settings)
-
-
 def _is_there(path: Path) -> bool:
     """Whether the path exists; if that can't be checked, opening it reports why."""
     try:

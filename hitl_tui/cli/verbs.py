@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec.structs import replace
 
 from hitl_tui.cli.options import complete_thread, thread_argument
-from hitl_tui.cli.output import emit, one_line, say, table
+from hitl_tui.cli.output import emit, one_line, progress, say, table
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs.conversation import (
+    MOST_LISTED,
     Ask,
     AskChoice,
     AskField,
@@ -100,10 +103,10 @@ def _parameters(verb: Verb) -> list[Callable[[Any], Any]]:
 
 
 def _argument(field: AskField) -> Callable[[Any], Any]:
-    if not field.many:
-        return click.argument(field.name, required=field.required)
-    metavar = f"{field.metavar}..." if field.required else f"[{field.metavar}]..."
     complete = complete_thread if field.thread else None
+    if not field.many:
+        return click.argument(field.name, required=field.required, shell_complete=complete)
+    metavar = f"{field.metavar}..." if field.required else f"[{field.metavar}]..."
     return click.argument(
         field.name, nargs=-1, required=field.required, metavar=metavar, shell_complete=complete
     )
@@ -150,6 +153,12 @@ def _work(verb: Verb) -> Callable[..., Any]:
             await player.play(verb.talk(at))
         except _Stopped as stopped:
             return stopped.code
+        except HitlError:
+            if player.interrupted:
+                raise click.Abort from None
+            raise
+        if player.interrupted:
+            raise click.Abort
         return await player.report()
 
     return work
@@ -194,6 +203,9 @@ class _Player:
         self._code: ExitCode | None = None
         self._broken = ExitCode.DONE
         self._listed = set[tuple[tuple[str, str], str]]()
+        self._asked_to_stop = False
+        self.interrupted = False
+        """Whether ctrl+c has ended some work before it was done."""
 
     async def play(self, talk: Talk) -> None:
         """Answer each step, and send errors back, until the conversation ends."""
@@ -244,8 +256,8 @@ class _Player:
                 await self._copy(text, document)
             case Save(text=text, document=document):
                 self._print([text.removesuffix("\n")], document)
-            case Work(_, run):
-                return await run()
+            case Work():
+                return await self._work(step)
             case Show():
                 lines = [*await self._standing(), *self._table(step.listing), step.text]
                 self._print(lines, step.document, step.code)
@@ -254,14 +266,51 @@ class _Player:
                 self._print(value_lines(value, "text"), document)
         return None
 
+    async def _work(self, step: Work) -> Any:
+        """Wait for some work and show how far it is; ctrl+c stops it, if that is possible.
+
+        Raises:
+            HitlError: ctrl+c was pressed again, which cancels what is left of it.
+        """
+        if not step.stopping:
+            return await step.run(lambda done, of: True)
+        with progress(step.text, as_json=self._opened.as_json) as watch, self._stopped_by_signal():
+
+            def report(done: int, of: int) -> bool:
+                if watch and of:
+                    watch(done, of)
+                self.interrupted = self._asked_to_stop and (done < of or not of)
+                return not self.interrupted
+
+            try:
+                return await step.run(report)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                raise HitlError("stopped") from None
+
+    @contextmanager
+    def _stopped_by_signal(self) -> Iterator[None]:
+        def hear(_number: int, _frame: object) -> None:
+            if self._asked_to_stop:
+                raise KeyboardInterrupt
+            self._asked_to_stop = True
+
+        before = signal.signal(signal.SIGINT, hear)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
     async def _answer(self, ask: Ask) -> AskReply:
+        if self._asked_to_stop:
+            raise click.Abort
         if ask.refused is not None:
             raise ask.refused
         if self._given.dry_run or ask.confirm or ask.document is not None or ask.find_out is not None:
             await self._show(ask)
         if self._given.dry_run:
             raise _Stopped(ExitCode.DONE)
-        if not ask.choices:
+        if not ask.typed_choices:
             raise UsageError("\n".join(ask.text))
         choice = _chosen(ask, self._given.choice)
         if ask.confirm and not self._given.yes and not _agreed(ask, choice):
@@ -276,9 +325,10 @@ class _Player:
             return
         found = await ask.find_out() if ask.find_out is not None else Consequences((), ask.document)
         if not self._opened.as_json:
+            rows = [row for listed in ask.rows for row in listed.first(MOST_LISTED)]
             listing = None if self._given.yes else ask.listing
             titled = [ask.title] if listing is not None else []
-            say(*self._table(listing), *titled, *ask.text, *found.text, err=not dry_run)
+            say(*self._table(listing), *titled, *ask.text, *rows, *found.text, err=not dry_run)
         elif found.document is not None:
             emit(found.document)
 
@@ -334,9 +384,10 @@ class _Player:
 
 def _chosen(ask: Ask, name: str) -> AskChoice:
     """Return the choice whose option was given, else the one that needs no option."""
+    choices = ask.typed_choices
     if not name:
-        return next((choice for choice in ask.choices if not choice.flag), ask.choices[0])
-    for choice in ask.choices:
+        return next((choice for choice in choices if not choice.flag), choices[0])
+    for choice in choices:
         if choice.name == name:
             return choice
     raise UsageError(f"--{name} is not possible now: {ask.title}", "leave it out")

@@ -244,10 +244,12 @@ class LocalHub:
         *,
         force: bool = False,
         spared: str = "",
+        together: bool = False,
+        forks: bool = True,
         watch: Watch | None = None,
     ) -> DeletionPlan:
         """See `Hub.plan_deletion`."""
-        from hitl_tui.stores.deletion import Retention, plan_deletion, prunable
+        from hitl_tui.stores.deletion import DeletionPlan, Retention, leaving, plan_deletion, prunable
 
         await self._refuse_upkeep()
 
@@ -255,6 +257,8 @@ class LocalHub:
             if isinstance(what, Retention):
                 now = self._store.now()
                 return prunable(self._store, what, now, force=force, watch=watch, spared=spared)
+            if together:
+                return DeletionPlan(tuple(leaving(self._store, what, forks=forks, force=force)), force=force)
             return plan_deletion(self._store, what, force=force, spared=spared)
 
         return await asyncio.to_thread(plan)
@@ -265,7 +269,8 @@ class LocalHub:
         *,
         actor: str | None,
         note: str | None,
-        on_batch: Callable[[Sequence[str]], bool],
+        on_batch: Callable[[Sequence[LedgerEntry]], bool],
+        alone: bool = False,
     ) -> int:
         """See `Hub.delete`; open threads are closed first."""
         from hitl_tui.stores.deletion import delete_in_batches
@@ -275,20 +280,30 @@ class LocalHub:
             if (driver := self._drivers.pop(thread.thread_id, None)) is not None:
                 await self._shut(driver)
 
+        batches = delete_in_batches(
+            self._store, plan.going, actor=actor, note=note, at=self._store.now(),
+            why=plan.rule, force=plan.force, at_once=None if alone else _DELETED_AT_ONCE,
+        )  # fmt: skip
         gone = 0
 
-        def delete() -> str:
+        def goes_on(batch: list[LedgerEntry]) -> bool:
             nonlocal gone
-            for batch in delete_in_batches(
-                self._store, plan.going, actor=actor, note=note, at=self._store.now(),
-                why=plan.rule, force=plan.force, at_once=_DELETED_AT_ONCE,
-            ):  # fmt: skip
-                gone += len(batch)
-                if not on_batch([entry.thread_id for entry in batch]) or self._closing:
+            gone += len(batch)
+            return on_batch(batch) and not self._closing
+
+        def delete() -> str:
+            for batch in batches:
+                if not goes_on(batch):
                     break
             return f"{gone:,} of {len(plan.going):,} threads that were to be deleted are gone"
 
-        await self._keep_up(delete)
+        if not alone:
+            await self._keep_up(delete)
+            return gone
+        for batch in batches:
+            if not goes_on(batch):
+                break
+            await asyncio.sleep(0)  # a signal to end may end it here
         return gone
 
     async def _keep_up(self, work: Callable[[], str]) -> None:

@@ -375,6 +375,8 @@ class Hub(Protocol):
         *,
         force: bool = False,
         spared: str = "",
+        together: bool = False,
+        forks: bool = True,
         watch: Watch | None = None,
     ) -> DeletionPlan:
         """Plan the deletion of named threads, with their forks and inner threads, or of those by a rule.
@@ -382,11 +384,14 @@ class Hub(Protocol):
         Args:
             force: also threads that run or wait.
             spared: a thread that is kept, with those with which it would be deleted.
+            together: all named threads or none: the first that can't be deleted is an error.
+            forks: their forks may go with them, if they are deleted together.
             watch: called from any thread with (threads checked, threads that may be deleted); an error that
                 it raises ends this.
 
         Raises:
             UsageError: nothing can be deleted here.
+            UnknownThread, ThreadBusy: a thread can't be deleted with the others.
         """
 
     async def delete(
@@ -395,14 +400,17 @@ class Hub(Protocol):
         *,
         actor: str | None,
         note: str | None,
-        on_batch: Callable[[Sequence[str]], bool],
+        on_batch: Callable[[Sequence[LedgerEntry]], bool],
+        alone: bool = False,
     ) -> int:
         """Delete the threads of a plan, some families at a time; returns how many were deleted.
 
         The ledger of the store records who did it.
 
         Args:
-            on_batch: called from any thread with the threads of a deleted batch; returns whether to continue.
+            on_batch: called from any thread with the entries of a deleted batch; returns whether to continue.
+            alone: the process does nothing else meanwhile: batches are large, and ctrl+c can cancel the
+                current one.
 
         Raises:
             StaleWriter: a thread has moved since; those deleted before it stay deleted.

@@ -25,7 +25,7 @@ from hitl_tui.plain.running import (
     step,
     where,
 )
-from hitl_tui.plain.store import delete, prune, sizes
+from hitl_tui.plain.store import sizes
 from hitl_tui.verbs import VerbEntry, verbs
 from hitl_tui.verbs.conversation import Verb
 
@@ -187,20 +187,6 @@ _OTHERS: Final = (
     PlainCommand("t", "threads", list_threads, (("WORD", "list threads"),)),
     PlainCommand("o", "open", open_thread, (("THREAD", "open another thread"),)),
     PlainCommand("N", "graphs", new_thread, (("", "list the known graphs"), ("2", "start the second"))),
-    PlainCommand(
-        "X",
-        "delete",
-        delete,
-        (
-            (
-                "THREAD...",
-                "delete, with forks and subgraph threads; THREAD force: also running or waiting ones",
-            ),
-        ),
-    ),
-    PlainCommand(
-        "P", "prune", prune, (("older 30d last 5 decided", "prune all but these; alone: by [retention]"),)
-    ),
     PlainCommand(
         "S",
         "size",

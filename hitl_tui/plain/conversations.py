@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from hitl_tui.plain.running import armed, follow, look, say_standing
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.verbs import VerbEntry
 from hitl_tui.verbs.conversation import (
+    MOST_LISTED,
     Ask,
     AskChoice,
     AskField,
@@ -50,6 +52,8 @@ from hitl_tui.view.value_lines import value_lines
 
 _ROWS: Final = 100
 """Number of rows of a question's subject."""
+_SOON: Final = 0.5
+"""Seconds after which work is named that has not ended."""
 
 
 class Typed(NamedTuple):
@@ -82,6 +86,7 @@ def play(context: Context, entry: VerbEntry, words: str) -> None:
         claim_minutes=context.claim_minutes,
         signs=bool(snapshot.signing_key),
         listed=context.listed,
+        opened=context.driver.thread_id,
         given=typed.fields,
         chosen=typed.choice,
     )
@@ -140,6 +145,8 @@ class _Player:
         match step:
             case Ask():
                 return self._ask(step)
+            case Begin(talk, part=True):
+                self.play(talk)
             case Begin(talk):
                 inner = _Player(context, Typed({}), asks=True)
                 inner.play(talk)
@@ -169,11 +176,8 @@ class _Player:
                 path = new_file(file, text.encode())
                 context.console.say(f"Saved as {path} in {name(str(Path.cwd()))}.")
                 self.done = self.has_shown = True
-            case Work(text, run, title):
-                if not title:
-                    self.done = True
-                    context.console.say(sentence(capital(text)))
-                return context.run(run())
+            case Work():
+                return self._work(step)
             case Show(text, more=more, listing=listing):
                 context.console.say(*self._rows(listing), sentence(text), *content(more))
                 self.has_shown = True
@@ -202,6 +206,31 @@ class _Player:
         self.listed |= {(row.key, row.outcome) for row in rows}
         return [f"{short_id(row.name)}: {name(row.text)}: {name(row.words)}" for row in rows]
 
+    def _work(self, step: Work) -> Any:
+        """Wait for some work; ctrl+c stops it, if that is possible."""
+        tasks: list[asyncio.Task[Any]] = []
+        stopped = False
+        seconds: float | None = _SOON
+
+        async def has_ended() -> bool:
+            if not tasks:
+                tasks.append(asyncio.create_task(step.run(lambda done, of: not stopped)))
+            return bool((await asyncio.wait(tasks, timeout=seconds))[0])
+
+        while True:
+            try:
+                if self.context.run(has_ended()):
+                    return tasks[0].result()
+                self.context.console.say(sentence(capital(step.text)))
+                seconds = None
+            except KeyboardInterrupt:
+                if not step.stopping:
+                    raise
+                stopped = True
+                self.context.console.say(sentence(capital(step.stopping)))
+                if not tasks:
+                    return None
+
     def _turn_to(self, driver: Driver | None) -> None:
         if driver is not None and driver is not self.context.driver:
             self.context.open(driver)
@@ -217,6 +246,7 @@ class _Player:
                 sentence(ask.title),
                 *content(ask.text),
                 *content(ask.beside, _ROWS),
+                *content(row for listed in ask.rows for row in listed.first(MOST_LISTED)),
                 *content(more),
                 *self._rows(ask.listing),
             )
@@ -224,7 +254,7 @@ class _Player:
         if choice is None:
             return None
         question = f"{capital(choice.label)}?{f' {sentence(capital(choice.note))}' if choice.note else ''}"
-        sole = self.asks and len(ask.choices) == 1 and all(field.rare for field in ask.fields)
+        sole = self.asks and len(ask.typed_choices) == 1 and all(field.rare for field in ask.fields)
         agrees = ask.confirm and not choice.action
         if (choice.final or agrees or sole) and not confirm(self.context.console, question):
             return None
@@ -243,33 +273,35 @@ class _Player:
 
     def _choose(self, ask: Ask) -> AskChoice | None:
         """Return the typed choice, else ask for one; a single one needs no question."""
+        choices = ask.typed_choices
         if self.typed.choice:
-            for choice in ask.choices:
+            for choice in choices:
                 if choice.name == self.typed.choice:
                     return choice
             raise UsageError(f"{self.typed.choice} is not possible now", sentence(ask.title))
-        if not ask.choices:
+        if not choices:
             return None
-        unnamed = [choice for choice in ask.choices if not choice.flag]
-        only = (unnamed or ask.choices)[0]
-        if not only.action and (len(ask.choices) == 1 or (self.typed.fields and len(unnamed) == 1)):
+        unnamed = [choice for choice in choices if not choice.flag]
+        only = (unnamed or choices)[0]
+        if not only.action and (len(choices) == 1 or (self.typed.fields and len(unnamed) == 1)):
             return only
         say = self.context.console.say
         say(
             *(
                 f"{choice.key}: {choice.label}{f', {choice.note}' if choice.note else ''}"
-                for choice in ask.choices
+                for choice in choices
             )
         )
         word = self.context.console.ask("Which? Empty for none:")
-        return next((choice for choice in ask.choices if word in (choice.key, choice.name) and word), None)
+        return next((choice for choice in choices if word in (choice.key, choice.name) and word), None)
 
     def _texts(self, ask: Ask, choice: AskChoice) -> dict[str, str]:
         """Return the input after the verb if it was accepted, and ask for the other fields."""
         given = {} if ask.refused else self.typed.fields
         texts = {field.name: given[field.name] for field in ask.fields if field.name in given}
         for field in ask.fields:
-            wanted = field.required or ((self.asks or ask.refused) and not field.rare)
+            asked = ask.refused or (self.asks and not ask.settled)
+            wanted = field.required or (asked and not field.rare)
             if choice.name not in (field.only_for or (choice.name,)) or not wanted:
                 continue
             if not texts.get(field.name) and (typed := self._text(field)):

@@ -20,12 +20,15 @@ from hitl_tui.engine.nodes.children import started_children
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.engine.thread.journal import account
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.suggest import did_you_mean
 
 Why = Literal["named", "inside", "fork"]
 Watch = Callable[[int, int], object]
 _NOTHING: Final = ": nothing is deleted"
 _MANY: Final = 5_000
 """From this number of threads on, all threads of a store are read at once."""
+_KNOWN: Final = 1_000
+"""Threads whose names are compared with one that is unknown."""
 _BATCH: Final = 2_000
 """Threads that are deleted in one transaction, during which nobody else can write."""
 Kept = Literal["newest", "young", "waits", "decided", "forked", "open"]
@@ -365,7 +368,11 @@ def _standing(store: Store, name: str) -> tuple[ThreadInfo, Cursor]:
 
 
 def _leaving(store: Store, name: str, why: Why, of: str) -> Leaving:
-    _, cursor = _standing(store, name)
+    try:
+        _, cursor = _standing(store, name)
+    except UnknownThread as error:
+        known = [summary.info.thread_id for summary in store.threads(limit=_KNOWN)]
+        raise UnknownThread(error.message, did_you_mean(name, known) or error.hint) from None
     return Leaving(name, cursor.version, cursor.head, cursor.status, why, of, cursor.updated_at)
 
 
@@ -436,12 +443,15 @@ def prunable(
     A thread is kept as long as a fork of it, or of one of its child threads, is kept.
 
     Args:
-        watch: called with (threads checked, threads that may be deleted); an error that it raises ends this.
+        watch: called with (threads checked, threads that may be deleted), with (0, 0) while those are still
+            looked for; an error that it raises ends this.
         spared: as for `plan_deletion`.
     """
     chosen: dict[str, None] = {}
     kept: dict[Kept, int] = {}
     for place, summary in enumerate(all_threads(store, within="")):
+        if watch:
+            watch(0, 0)
         why = _reason_kept(store, rule, summary, place, now, force=force)
         if why is None:
             chosen[summary.info.thread_id] = None

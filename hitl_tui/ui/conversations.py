@@ -54,6 +54,8 @@ _AT_ONCE: Final = 4
 _CONTINUE_AT_ONCE: Final = 8
 """Number of threads that continue at the same time after a conversation."""
 _MORE: Final = Option("more fields", "+", "more fields")
+_SOON: Final = 0.3
+"""Seconds after which work gets a dialog that has not ended."""
 _ENTER: Final = "Enter moves through the fields, then takes the first answer; tab moves to the answers."
 
 
@@ -102,6 +104,13 @@ async def play_in_list(screen: StoreHost, at: At, verb: Verb) -> Listing | None:
     return await _ListPlayer(screen, at).play_to_end(verb.talk(at))
 
 
+async def play_on_store(screen: StoreHost, at: At, verb: Verb) -> bool:
+    """Play the conversation of a verb about a store, in a worker of the screen; return whether it did it."""
+    player = _ListPlayer(screen, at)
+    await player.play_to_end(verb.talk(at))
+    return player.has_shown
+
+
 class _Left(Exception):
     """What shows the conversation was closed before its end."""
 
@@ -109,6 +118,7 @@ class _Left(Exception):
 class _ListPlayer:
     def __init__(self, screen: StoreHost, at: At) -> None:
         self._screen, self._at = screen, at
+        self.has_shown = False
         self._list: ListQuestion | None = None
         self._continuing = asyncio.Semaphore(_CONTINUE_AT_ONCE)
 
@@ -160,25 +170,40 @@ class _ListPlayer:
                     screen.show_message("there is nothing to copy")
             case Save(name, text, media_type, title):
                 write_file(screen, name, text.encode(), media_type, title)
-            case Work(text, run, title):
-                return await self._work(text, run, title)
+            case Work():
+                return await self._work(step)
             case Show(listing=listing) if listing is not None:
                 (await self._listed(step.text)).finish(step)
             case Show(text, title, hint=hint, more=more, visible=visible):
+                self.has_shown = True
                 keys = [f"{keymap_of(screen.app).key_hints[hint[0]]} {hint[1]}"] if hint is not None else []
                 if more or not visible:
                     screen.show_message("; ".join([text, *more, *keys]), title)
         return None
 
-    async def _work(self, text: str, run: Callable[[], Coroutine[Any, Any, Any]], title: str) -> Any:
-        if not title:
-            self._screen.show_work(text)
-            return await run()
-        shown = await self._listed(title, text)
-        result = await run()
-        if shown.left.done():
-            raise _Left
-        return result
+    async def _work(self, step: Work) -> Any:
+        """Wait for some work; a list says what is done, a dialog shows how far it is and can stop it."""
+        if step.title:
+            shown = await self._listed(step.title, step.text)
+            result = await step.run(lambda done, of: True)
+            if shown.left.done():
+                raise _Left
+            return result
+        if step.stopping:
+            return await self._stoppable(step)
+        self._screen.show_work(step.text)
+        return await step.run(lambda done, of: True)
+
+    async def _stoppable(self, step: Work) -> Any:
+        from hitl_tui.ui.screens.progress import WorkDialog
+
+        dialog = WorkDialog(step)
+        opening = self._screen.app.set_timer(_SOON, partial(self._screen.app.push_screen, dialog))
+        try:
+            return await step.run(dialog.report)
+        finally:
+            opening.stop()
+            dialog.end()
 
     async def _listed(self, title: str, doing: str = "") -> ListQuestion:
         """Return the list that shows this conversation, opened if there is none yet."""
@@ -230,13 +255,14 @@ class _ListPlayer:
                 field.name,
                 field.label,
                 (typed or {}).get(field.name, field.value),
-                optional=not (field.required or field.value),
+                optional=not (field.required or field.value or field.begins),
                 long=field.long,
             )
             for field in fields
         ]
         several = [_ENTER] if fields and len(ask.choices) > 1 and not final else []
-        dialog = Dialog(ask.title, [*ask.text, *_refused(ask.refused), *several], options, shown)
+        rows = [row for listed in ask.rows for row in listed.first(len(listed.rows))]
+        dialog = Dialog(ask.title, [*ask.text, *rows, *_refused(ask.refused), *several], options, shown)
         if ask.find_out is not None:
             self._screen.command(partial(_find_out, ask.find_out, dialog), group="repeats")
         return await self._screen.app.push_screen_wait(dialog)

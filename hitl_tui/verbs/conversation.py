@@ -49,6 +49,7 @@ class AskField(msgspec.Struct, frozen=True):
         long: it may have several lines, so the dialog has an area for it.
         only_for: the choices that need it; plain text mode asks for it only then. () if all do.
         thread: it names threads, which a shell completes.
+        begins: a dialog begins with it, even if it may be left empty.
     """
 
     name: str
@@ -65,6 +66,7 @@ class AskField(msgspec.Struct, frozen=True):
     long: bool = False
     only_for: tuple[str, ...] = ()
     thread: bool = False
+    begins: bool = False
 
 
 class AskChoice(msgspec.Struct, frozen=True):
@@ -80,6 +82,8 @@ class AskChoice(msgspec.Struct, frozen=True):
             that the subcommand takes where none of the others is given.
         action: for a choice that only leads to another question: the action whose keys choose it beside a
             list on screen, where enter takes the choice without one.
+        switch: the field of the verb that says the same; only a dialog offers this choice, as the others
+            take that field.
     """
 
     name: str
@@ -89,6 +93,7 @@ class AskChoice(msgspec.Struct, frozen=True):
     final: bool = False
     flag: str = ""
     action: str = ""
+    switch: str = ""
 
 
 class ListRow(msgspec.Struct, frozen=True):
@@ -125,6 +130,19 @@ class Listing(msgspec.Struct, frozen=True):
     rows: tuple[ListRow, ...]
 
 
+class AskRows(msgspec.Struct, frozen=True):
+    """Things that a question is about, a row each. A dialog scrolls them, other hosts show the first few."""
+
+    rows: tuple[str, ...]
+    heading: str = ""
+
+    def first(self, most: int) -> list[str]:
+        """Return the heading, some rows, and how many more there are."""
+        rest = len(self.rows) - most
+        shown = [*self.rows[:most], *([f"and {rest:,} more"] if rest > 0 else [])]
+        return [self.heading, *shown] if shown and self.heading else shown
+
+
 class Consequences(msgspec.Struct, frozen=True):
     """What would come of what is asked.
 
@@ -143,10 +161,12 @@ class Ask(msgspec.Struct, frozen=True):
     Args:
         text: sentences, sanitised by the host.
         choices: what can be done. If there is none, a person only reads the text, and a subcommand fails.
+        rows: what the text is about, below it.
         beside: what it is about, which the screen shows beside the dialog; plain text mode prints it.
         refused: why the last reply was not accepted.
         confirm: a subcommand shows the text and asks for a yes, or takes `--yes`.
         document: the same as `text` for a program, printed by `--dry-run --json`.
+        settled: what the fields propose is taken where nothing is typed, so plain text mode does not ask.
         find_out: finds out what would come of it, which may take a while: a dialog opens without that and
             adds it when it is there; the other hosts wait for it.
         listing: what it is about, for a verb that is used on several things. The screen shows the list in
@@ -163,9 +183,16 @@ class Ask(msgspec.Struct, frozen=True):
     confirm: bool = False
     document: Document | None = None
     beside: tuple[str, ...] = ()
+    rows: tuple[AskRows, ...] = ()
+    settled: bool = False
     find_out: Callable[[], Coroutine[Any, Any, Consequences]] | None = None
     listing: Listing | None = None
     anew: Callable[[Mapping[str, str]], Ask] | None = None
+
+    @property
+    def typed_choices(self) -> tuple[AskChoice, ...]:
+        """The choices of a host that takes the switches."""
+        return tuple(choice for choice in self.choices if not choice.switch)
 
     def missing(self, typed: Mapping[str, str]) -> UsageError | None:
         """Return what is wrong with a reply that leaves a required field empty."""
@@ -220,9 +247,14 @@ class Do(msgspec.Struct, frozen=True):
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Another conversation, about the same thread, to have before this one continues; the reply is None."""
+    """Another conversation, about the same thread, to have before this one continues; the reply is None.
+
+    Args:
+        part: it is a part of this one, so that it takes what was typed after the verb.
+    """
 
     talk: Talk
+    part: bool = False
 
 
 class BeginEach(msgspec.Struct, frozen=True):
@@ -313,17 +345,27 @@ class ShowValue(msgspec.Struct, frozen=True):
     document: Document
 
 
+Report: TypeAlias = Callable[[int, int], bool]
+"""Says from any thread how far some work is, as (done, in all), and returns whether to continue."""
+
+
 class Work(msgspec.Struct, frozen=True):
-    """Something for a hub that takes its time; the host says so meanwhile. The reply is its result.
+    """Something for a hub that takes its time; the host says so meanwhile.
+
+    The reply is its result; None if it was stopped before it began.
 
     Args:
         text: what is being done.
+        run: does it, and reports how far it is.
         title: of the list that is being made; the screen opens it. "" for work that changes something.
+        stopping: what happens once a person stops it, as it ends at its next report; "" if it can't be
+            stopped.
     """
 
     text: str
-    run: Callable[[], Coroutine[Any, Any, Any]]
+    run: Callable[[Report], Coroutine[Any, Any, Any]]
     title: str = ""
+    stopping: str = ""
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -376,6 +418,7 @@ class At(msgspec.Struct, frozen=True):
         running: the node that runs in this process now; "" if none does.
         claim_minutes: how long a claim lasts.
         leaves: the process ends with the conversation, as that of a subcommand.
+        opened: the thread that is open here, for a verb about the store; "" for none.
         dry_run: nothing is to be done; only asked of a verb with `dry_run`.
         signs: a key signs what the person decides.
         listed: the requests that the person has marked, or that were listed last, as they were then.
@@ -397,6 +440,7 @@ class At(msgspec.Struct, frozen=True):
     running: str = ""
     claim_minutes: float = 15
     leaves: bool = False
+    opened: str = ""
     dry_run: bool = False
     signs: bool = False
     listed: Sequence[QueueRow] = ()
@@ -452,6 +496,8 @@ class Verb(msgspec.Struct, frozen=True):
     about: Literal["thread", "store"] = "thread"
 
 
+MOST_LISTED: Final = 12
+"""Rows of a list that a host shows which can't scroll it."""
 FORK_DRY_RUN: Final = "Only show which nodes would run again, and what they used last time."
 NOTE: Final = AskField("note", "why (optional; it is logged)", about="Why, for the record.")
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Space, ThreadSize
+from hitl_tui.engine.log.units import Inline, Maybe, about
 from hitl_tui.stores.deletion import DeletionPlan, Kept, Leaving
 from hitl_tui.view.cells import thread_name
 from hitl_tui.view.format import ago, count, filled
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.shapes import Document
 
 _NAME: Final = 60
 _CHANNEL: Final = 40
 _WHY: Final = 200
-_NAMED: Final = 12
 _CHANNELS: Final = 3
 """How many channels of a thread are named in a list of many."""
 SIZE_HEADS: Final = ("THREAD", "STEPS", "SIZE", "LARGEST PART")
@@ -30,19 +33,40 @@ _KEPT: Final[Mapping[Kept, str]] = {
 }
 
 
+class DeletedThread(msgspec.Struct, frozen=True):
+    """The entry for a deleted thread in the ledger of its store."""
+
+    thread: Annotated[str, about("The thread.")]
+    entry: Inline[LedgerEntry]
+
+
+class DeleteDocument(Document, frozen=True):
+    """`delete` and `prune`."""
+
+    threads: Annotated[
+        tuple[Leaving, ...], about("The threads to delete, with those that are deleted with them.")
+    ]
+    dry_run: Annotated[bool, about("Whether it was a dry run.")]
+    entries: Annotated[
+        tuple[DeletedThread, ...], about("The store's ledger entries for the deleted threads.")
+    ]
+    rule: Annotated[Maybe, about("The rule of `prune`, as text.")]
+    kept: Annotated[
+        dict[Kept, int],
+        about("Kept top-level threads by reason: `newest`, `young`, `waits`, `decided`, `forked`, `open`."),
+    ]
+
+
 def leaving_line(thread: Leaving, now: int) -> str:
-    """Describe a thread to delete: its steps, its status, and the thread that it is deleted with."""
+    """Describe a thread to delete: its steps, its status, and the thread that it is deleted with.
+
+    A sign is before one that runs or waits.
+    """
     name, of = thread_name(thread.thread_id, _NAME), thread_name(thread.of, _NAME)
     steps = count(thread.step + 1, "step")
     with_it = {"named": "", "inside": f", ran inside {of}", "fork": f", a fork of {of}"}[thread.why]
-    return f"{name}: {steps}, {thread.status}, changed {ago(thread.updated_at, now)}{with_it}"
-
-
-def leaving_lines(going: Sequence[Leaving], now: int) -> list[str]:
-    """Describe the first few threads to delete, a line each."""
-    lines = [leaving_line(thread, now) for thread in going[:_NAMED]]
-    rest = len(going) - _NAMED
-    return [*lines, f"and {count(rest, 'more thread')}"] if rest > 0 else lines
+    sign = "! " if unrest(thread) else ""
+    return f"{sign}{name}: {steps}, {thread.status}, changed {ago(thread.updated_at, now)}{with_it}"
 
 
 def kept_words(kept: Mapping[Kept, int]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion
 from hitl_tui.stores import SQLiteCheckpointer
+from hitl_tui.stores.deletion import DeletionPlan
 from tests.support.commands import App
 from tests.support.spec import spec
 
@@ -51,9 +54,10 @@ def test_a_deleted_thread_leaves_an_entry_of_who_deleted_it(two: App) -> None:
     assert two.expect(0, "verify", "r").out.startswith("ok")
 
 
+@pytest.mark.parametrize("given", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_stops_a_deletion_after_the_current_batch_and_twice_at_once(
-    two: App, monkeypatch: pytest.MonkeyPatch, presses: int
+    two: App, monkeypatch: pytest.MonkeyPatch, presses: int, given: tuple[str, ...]
 ) -> None:
     deletions: list[Deletion] = []
     whole = SQLiteCheckpointer.delete
@@ -68,13 +72,34 @@ def test_ctrl_c_stops_a_deletion_after_the_current_batch_and_twice_at_once(
     with monkeypatch.context() as patched:
         patched.setattr(SQLiteCheckpointer, "delete", delete)
         patched.setattr("hitl_tui.stores.deletion._BATCH", 1)
-        stopped = two.expect(130, "delete", "done", "r", "--force", "--yes", "--json")
+        stopped = two.expect(130, "delete", "done", "r", "--force", "--yes", *given)
     assert len(deletions) == presses
-    assert "deleted 1 thread; 1 thread kept" in stopped.err
+    assert stopped.err.endswith("stopped\n")
     assert threads(two) == {"r"}
     (entry,) = two.expect(0, "deleted", "--json").document["entries"]
-    if presses == 1:
-        assert [kept["thread"] for kept in stopped.document["entries"]] == [entry["thread"]] == ["done"]
+    assert entry["thread"] == "done"
+    if not given:
+        assert "deleted 1 thread; 1 thread kept" in stopped.out
+    elif presses == 1:
+        assert [kept["thread"] for kept in stopped.document["entries"]] == ["done"]
+
+
+def test_ctrl_c_while_it_looks_deletes_nothing(two: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = LocalHub.plan_deletion
+
+    async def plan_deletion(hub: LocalHub, *what: Any, **given: Any) -> DeletionPlan:
+        signal.raise_signal(signal.SIGINT)
+        return await whole(hub, *what, **given)
+
+    monkeypatch.setattr(LocalHub, "plan_deletion", plan_deletion)
+    for words in (("delete", "done"), ("prune", "--older-than", "0s")):
+        assert two.expect(130, *words, "--yes").out == ""
+    assert threads(two) == {"r", "done"}
+
+
+def test_an_unknown_thread_is_compared_with_those_there_are(two: App) -> None:
+    assert "done" in two.expect(2, "delete", "dome", "r", "--force", "--yes").err
+    assert threads(two) == {"r", "done"}
 
 
 def test_ctrl_c_in_the_last_batch_has_nothing_left_to_stop(two: App, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +133,9 @@ def test_a_thread_with_forks_is_not_deleted_without_the_option(two: App) -> None
 
 def test_prune_wants_a_rule_and_says_what_stays(two: App) -> None:
     assert "no rule" in two.expect(2, "prune", "--yes").err
-    said = two.expect(0, "prune", "--older-than", "1d", "--yes").out
-    assert said == "nothing to delete\n2 kept: 2 too recent\n"
+    said = two.expect(0, "prune", "--older-than", "1d", "--yes")
+    assert said.out == "nothing would be deleted; 2 would be kept\n"
+    assert "2 kept: 2 too recent" in said.err
     pruned = two.expect(0, "prune", "--older-than", "0s", "--yes", "--json").document
     assert ([row["thread"] for row in pruned["threads"]], pruned["kept"]) == (["done"], {"waits": 1})
     (kept,) = two.expect(0, "deleted", "--json").document["entries"]
@@ -131,6 +157,11 @@ def test_what_changed_last_and_what_was_decided_stay_and_a_dry_run_takes_nothing
     assert pruned("--keep-decided") == ([], {"decided": 3})
     assert pruned("--keep-last", "0") == (["done", "newest", "r"], {})
     assert two.expect(0, "deleted", "--json").document["entries"] == []
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "٣"])
+def test_an_invalid_number_is_refused(two: App, number: str) -> None:
+    assert "not a number of threads" in two.expect(2, "prune", f"--keep-last={number}", "--yes").err
 
 
 @pytest.mark.parametrize("age", ["30", "d", "1y", "-3d", "٣d"])

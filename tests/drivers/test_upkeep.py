@@ -54,7 +54,7 @@ async def names(hub: LocalHub) -> set[str]:
     return {row.info.thread_id for row in await hub.threads()}
 
 
-def always(_gone: Sequence[str]) -> bool:
+def always(_gone: Sequence[LedgerEntry]) -> bool:
     return True
 
 
@@ -114,8 +114,8 @@ async def test_a_deletion_stops_between_two_batches_on_request(
     plan = await hub.plan_deletion(["a", "b", "c"], force=True)
     batches: list[str] = []
 
-    def on_batch(gone: Sequence[str]) -> bool:
-        batches.extend(gone)
+    def on_batch(gone: Sequence[LedgerEntry]) -> bool:
+        batches.extend(entry.thread_id for entry in gone)
         return len(batches) < 2
 
     assert await hub.delete(plan, actor="ann", note=None, on_batch=on_batch) == 2

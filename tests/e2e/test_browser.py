@@ -286,8 +286,8 @@ async def test_only_the_owner_of_the_account_exports_threads_of_a_file(
         await log_in(tab, token)
         await tab.wait_for("Threads")
         await tab.press("X")
-        await tab.wait_for("Nothing is deleted")
-        await tab.wait_for("guest 'ann'")
+        await tab.wait_for("can't be deleted")
+        await tab.wait_for("'ann'")
         await tab.close()
     async with served(store) as at:
         tab = await browser.tab(at.link)
@@ -295,7 +295,7 @@ async def test_only_the_owner_of_the_account_exports_threads_of_a_file(
         await tab.press("X")
         await tab.wait_for("thread 'r1' waits")
         await tab.press("f")
-        await tab.wait_for("d Delete 1 for good")
+        await tab.wait_for("delete 1 thread for good")
         await tab.close()
 
 

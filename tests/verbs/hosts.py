@@ -20,6 +20,7 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Command, verb
+from hitl_tui.stores.deletion import DeletionPlan
 from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.gate import gate_of
 from hitl_tui.ui.screens.dialogs import Dialog, LongField
@@ -46,13 +47,23 @@ class OnStore:
 
 
 @dataclass(frozen=True)
+class DeletedFrom:
+    """What was deleted from a store, as "ann"."""
+
+    threads: tuple[str, ...]
+    note: str | None = None
+    rule: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True)
 class Copied:
     """What was copied."""
 
     text: str
 
 
-Sent: TypeAlias = Command[Any] | OnStore | Copied
+Sent: TypeAlias = Command[Any] | OnStore | DeletedFrom | Copied
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,7 @@ class Case:
         key: the screen's key, if it is not that of the verb's action.
         listed: how many other answers the screen looks at before it takes what is listed; None for a verb
             that lists nothing.
+        then: the choices in the dialogs that follow the first one on screen.
     """
 
     name: str
@@ -94,6 +106,7 @@ class Case:
     selected: tuple[str, ...] = ()
     key: str = ""
     listed: int | None = None
+    then: tuple[str, ...] = ()
 
 
 class Hosts:
@@ -105,7 +118,10 @@ class Hosts:
         self._directory: Path = request.getfixturevalue("tmp_path")
 
     def prepared(self, case: Case) -> Path:
-        """Return a store in which the thread of a case is ready."""
+        """Return a store in which the thread of a case is ready; its configuration is `config.toml`."""
+        config = self._directory / "config.toml"
+        config.touch()
+        self._monkeypatch.setenv("HITL_TUI_CONFIG", str(config))
         (self._directory / "flow.py").write_text(case.graph)
         self._monkeypatch.chdir(self._directory)
         path = self._directory / "prepared.db"
@@ -116,7 +132,7 @@ class Hosts:
     def play(self, host: str, case: Case, store: Path) -> list[Sent]:
         """Play a case on a host; return the commands that were carried out."""
         sent: list[Sent] = []
-        execute, vacuum = LocalDriver.execute, LocalHub.vacuum
+        execute, vacuum, delete = LocalDriver.execute, LocalHub.vacuum, LocalHub.delete
 
         async def noted(driver: LocalDriver, command: Command[Any]) -> Any:
             result = await execute(driver, command)
@@ -133,7 +149,15 @@ class Hosts:
             sent.append(OnStore("vacuum"))
             return result
 
+        async def deleted(hub: LocalHub, plan: DeletionPlan, **given: Any) -> int:
+            gone = await delete(hub, plan, **given)
+            assert given["actor"] == "ann"
+            names = tuple(sorted(thread.thread_id for thread in plan.going))
+            sent.append(DeletedFrom(names, given["note"], plan.rule, plan.force))
+            return gone
+
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LocalHub, "delete", deleted)
             patch.setattr(LocalDriver, "execute", noted)
             patch.setattr(LocalHub, "vacuum", vacuumed)
             patch.setattr("hitl_tui.verbs.checking.copy.Copy", copied)
@@ -217,24 +241,38 @@ def _flag(case: Case) -> list[str]:
 
 
 async def _fill(screen: Screen, case: Case) -> None:
-    """Answer the dialog: type into its fields, and press the key of the choice."""
+    """Answer each dialog: type into its fields, and press the key of the choice."""
     fields = {name: text for name, text in case.fields.items() if name not in case.selected}
     if not isinstance(screen.app.screen, Dialog) and not fields and not case.choice:
         return
-    await screen.until(lambda: isinstance(screen.app.screen, Dialog), "a dialog")
+    answered: list[Dialog] = []
+    for choice in (case.choice, *case.then):
+        dialog = await _next_dialog(screen, answered)
+        if not case.then and any(not dialog.query(f"#{name}") for name in fields):
+            await _choose(screen, "more fields")
+            dialog = await _next_dialog(screen, answered)
+        for name, text in fields.items():
+            for entry in dialog.query(f"#{name}"):
+                if isinstance(entry, SafeInput):
+                    entry.value = text
+                else:
+                    assert isinstance(entry, LongField)
+                    entry.text = text
+        await _choose(screen, choice)
+
+
+async def _next_dialog(screen: Screen, answered: list[Dialog]) -> Dialog:
+    """Wait for a dialog that is not among these, and add it to them."""
+
+    def is_there() -> bool:
+        shown = screen.app.screen
+        return isinstance(shown, Dialog) and shown.is_mounted and shown not in answered
+
+    await screen.until(is_there, "a dialog")
     dialog = screen.app.screen
     assert isinstance(dialog, Dialog)
-    if any(not dialog.query(f"#{name}") for name in fields):
-        await _choose(screen, "more fields")
-        await screen.until(lambda: screen.app.screen is not dialog, "all fields")
-    for name, text in fields.items():
-        entry = screen.app.screen.query_one(f"#{name}")
-        if isinstance(entry, SafeInput):
-            entry.value = text
-        else:
-            assert isinstance(entry, LongField)
-            entry.text = text
-    await _choose(screen, case.choice)
+    answered.append(dialog)
+    return dialog
 
 
 async def _take_list(screen: Screen, case: Case, others: int) -> None:

@@ -13,12 +13,11 @@ from textual.binding import BindingType
 
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.sizes import BREAKPOINTS
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView, Room
-from hitl_tui.ui.work import Work, start_work
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.agents import (
     agent_lines,
     agent_rows,
@@ -28,7 +27,7 @@ from hitl_tui.view.agents import (
 from hitl_tui.view.format import count
 from hitl_tui.view.rows import wrap_spans, wrapped
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.spans import Line, Span
 
 _LOOK_EVERY: Final = 0.25
 
@@ -175,15 +174,3 @@ class AgentsScreen(OverlayScreen):
         at = At(session.driver, session.hub, self._actor, session.view.state_hash, agent=agent)
         await play_in_list(self, at, verbs()["clear-turns"].load())
         await self._load()
-
-    def command(self, work: Work, group: str = "command") -> None:
-        """Do some work beside the page."""
-        start_work(self, work, group=group)
-
-    def show_work(self, text: str) -> None:
-        """Show the progress of an operation."""
-        self.show_message(text)
-
-    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Show a note for a while."""
-        self.notify(untrusted(text).text, title=title, severity=severity, markup=False)

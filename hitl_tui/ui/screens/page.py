@@ -20,10 +20,13 @@ from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.guard import failure_words
+from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
-from hitl_tui.ui.work import start_work
+from hitl_tui.ui.work import Work, start_work
 from hitl_tui.view.costs import cost_lines
+from hitl_tui.view.format import capital
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
@@ -67,6 +70,7 @@ class OverlayScreen(RoleScreen):
     def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
         self._keys = keys
+        self._plays = False
 
     def on_key(self, event: Key) -> None:
         """Close with the keys that opened it."""
@@ -77,6 +81,40 @@ class OverlayScreen(RoleScreen):
     def action_close(self) -> None:
         """Close, back to the run."""
         self.dismiss(None)
+
+    async def play_on_store(self, hub: Hub, actor: str, opened: str, name: str, **given: str) -> bool:
+        """Play the conversation of a verb about the store, one at a time; return whether it was done.
+
+        Args:
+            opened, given: as for `At`.
+        """
+        from hitl_tui.ui.conversations import play_on_store
+        from hitl_tui.verbs import verbs
+        from hitl_tui.verbs.conversation import At
+
+        if self._plays:
+            return False
+        self._plays = True
+        try:
+            at = At(None, hub, actor, opened=opened, given=given)
+            return await play_on_store(self, at, verbs()[name].load())
+        except HitlError as error:
+            self.show_message(failure_words(error), capital(name), "error")
+            return False
+        finally:
+            self._plays = False
+
+    def command(self, work: Work, group: str = "command") -> None:
+        """Do some work beside the page."""
+        start_work(self, work, group=group)
+
+    def show_work(self, text: str) -> None:
+        """Say what is being done."""
+        self.show_message(text)
+
+    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """Show a note for a while."""
+        self.notify(sanitise_line(text, 400), title=title, severity=severity, markup=False)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Show why something is refused, or can't be read; the content stays."""

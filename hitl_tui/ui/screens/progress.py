@@ -1,4 +1,4 @@
-"""The dialog of a run that is watched: how far it is, as it happens, then what came of it."""
+"""Dialogs of what takes its time, as it happens: a run, then what came of it, and work in a store."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.work import Work, start_work
 from hitl_tui.verbs.conversation import Follow
+from hitl_tui.verbs.conversation import Work as StoreWork
+from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import untrusted
 
+_LOOKS_EVERY: Final = 0.1
 _MOST_ROWS: Final = 14
 _AROUND: Final = 14
 """Rows of the screen that the dialog's rows leave free."""
@@ -119,3 +122,79 @@ class ProgressDialog(Modal[None]):
             start_work(self, self._pause)
         else:
             self.dismiss(None)
+
+
+class WorkDialog(Modal[None]):
+    """Shows how far some work is until it has ended, and can stop it.
+
+    Args:
+        shown: the work.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["progress.tcss"]
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "stop")]
+
+    def __init__(self, shown: StoreWork) -> None:
+        super().__init__()
+        self._shown = shown
+        self._done = self._of = 0
+        self._stops = self._ended = False
+
+    def report(self, done: int, of: int) -> bool:
+        """Take from any thread how far it is; return whether it is to continue."""
+        self._done, self._of = done, of
+        return not self._stops
+
+    @property
+    def under_way(self) -> str:
+        """Return what happens to the work if the user leaves; "" if it has ended."""
+        if self._ended:
+            return ""
+        return f"{capital(self._shown.text).rstrip('…')}: {self._so_far}; {self._shown.stopping}."
+
+    @property
+    def _so_far(self) -> str:
+        return f"{self._done:,} of {self._of:,}" if self._of else "it has just begun"
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog") as box:
+            box.border_title = Content(sanitise(capital(self._shown.text), multiline=False))
+            yield LineView("progress-words")
+            yield Choices([Option("stop", "ask.back", "stop")])
+
+    def on_mount(self) -> None:
+        """Follow the work."""
+        self.query_one("#progress-words", LineView).can_focus = False
+        self.query_one(Choices).focus()
+        self._show()
+        self.set_interval(_LOOKS_EVERY, self._show)
+
+    def _show(self) -> None:
+        words = f"{self._so_far}; {self._shown.stopping}" if self._stops else self._so_far
+        for view in self.query("#progress-words").results(LineView):  # there is none while it closes
+            view.show([(untrusted(words, "plain"),), ()])
+
+    def end(self) -> None:
+        """Close, but not before a screen that was opened over this."""
+        self._stops = self._ended = True
+        if self.app.screen is self:
+            self.dismiss(None)
+
+    def on_screen_resume(self) -> None:
+        """Close if it has ended meanwhile."""
+        if self._ended:
+            self.dismiss(None)
+
+    def on_unmount(self) -> None:
+        """Stop it."""
+        self._stops = True
+
+    def action_stop(self) -> None:
+        """Stop it; that it ends closes this."""
+        self._stops = True
+        self._show()
+
+    @on(Choices.Chosen)
+    def _chosen(self) -> None:
+        self.action_stop()

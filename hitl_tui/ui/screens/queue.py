@@ -26,12 +26,11 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.gate import decides
 from hitl_tui.ui.guard import failure_words
-from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.ui.work import Work, start_work
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.queue import (
     MOST,
     SORTS,
@@ -576,18 +575,6 @@ class QueueScreen(LiveScreen):
         except HitlError as error:
             self.notify(failure_words(error), severity="warning", markup=False)
         await self.read()
-
-    def command(self, work: Work, group: str = "command") -> None:
-        """Do some work beside the list."""
-        start_work(self, work, group=group)
-
-    def show_work(self, text: str) -> None:
-        """Show the progress of an operation."""
-        self.show_message(text)
-
-    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Show a note for a while."""
-        self.notify(text, title=title, severity=severity, markup=False)
 
     def action_filter(self) -> None:
         """Edit the filter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
@@ -10,19 +11,15 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.config import load_settings
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import Space, ThreadSize
 from hitl_tui.errors import HitlError
-from hitl_tui.stores.deletion import Retention
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.guard import failure_words
-from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.ui.work import Work, start_work
-from hitl_tui.verbs import verbs
+from hitl_tui.ui.work import start_work
 from hitl_tui.view.cells import cells, cut, thread_name
 from hitl_tui.view.deletion import (
     MOST_DELETED,
@@ -201,17 +198,8 @@ class StoreScreen(OverlayScreen):
         self.app.push_screen(PageScreen(title, lines, ()))
 
     def action_prune(self) -> None:
-        """Ask for a rule, then preview what it would delete."""
-        from hitl_tui.ui.screens.deletion import DeletionScreen, ask_prune
-
-        if self._refused():
-            return
-
-        def prune(rule: Retention) -> None:
-            screen = DeletionScreen(self._hub, rule, self._actor, self._now, self._current)
-            self.app.push_screen(screen, lambda _: self._look())
-
-        ask_prune(self.app, load_settings({}).retention, prune)
+        """Ask for a rule, then delete after a look at what goes."""
+        start_work(self, partial(self._play, "prune"), group="verb")
 
     def action_deleted(self) -> None:
         """Show who deleted which threads, when and why."""
@@ -226,38 +214,18 @@ class StoreScreen(OverlayScreen):
 
     def action_vacuum(self) -> None:
         """Ask, then free the space."""
-        start_work(self, self._vacuum, group="vacuum", exclusive=True)
+        start_work(self, partial(self._play, "vacuum"), group="verb")
 
-    def _refused(self) -> bool:
-        """Whether nothing can be deleted here; shows why."""
-        if why := self._hub.upkeep_refusal:
-            self.notify(sanitise_line(why, 200), severity="warning", markup=False)
-        return bool(why)
-
-    async def _vacuum(self) -> None:
-        from hitl_tui.ui.conversations import play_in_list
-        from hitl_tui.verbs.conversation import At
-
-        try:
-            await play_in_list(self, At(None, self._hub, self._actor), verbs()["vacuum"].load())
-        except HitlError as error:
-            self.show_message(failure_words(error), "Vacuum", "error")
-        if self._vacuums:
+    async def _play(self, name: str) -> None:
+        """Play the conversation of a verb about the store, and look what fills it afterwards."""
+        if await self.play_on_store(self._hub, self._actor, self._current, name) or self._vacuums:
             self._vacuums = False
             self._look()
-
-    def command(self, work: Work, group: str = "command") -> None:
-        """Do some work beside the page."""
-        start_work(self, work, group=group)
 
     def show_work(self, text: str) -> None:
         """Say that space is being freed."""
         self._vacuums = True
         self.query_one(SizeList).set_titles("What fills the store", text)
-
-    def show_message(self, text: str, title: str = "", severity: Severity = "information") -> None:
-        """Show a note for a while."""
-        self.notify(sanitise_line(text, 400), title=title, severity=severity, markup=False)
 
 
 class DecisionsScreen(PageScreen):

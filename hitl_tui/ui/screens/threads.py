@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
@@ -440,23 +441,17 @@ class ThreadsScreen(OverlayScreen):
             self._list.show_threads(self._list.found)
 
     def action_delete(self) -> None:
-        """Preview the deletion of the marked threads, or else of the selected one."""
-        from hitl_tui.ui.screens.deletion import DeletionScreen
-
+        """Delete the marked threads, or else the selected one, after a look at what goes with them."""
         row = self._list.selected
         names = [*self._list.marks] or ([row.name] if row is not None and not row.left else [])
-        if not names:
-            return
-        if why := self._hub.upkeep_refusal:
-            self.notify(sanitise_line(why, 200), title="Delete", severity="warning", markup=False)
-            return
-        screen = DeletionScreen(self._hub, names, self._actor, self._now, self._list.current)
-        self.app.push_screen(screen, self._deleted)
+        if names:
+            start_work(self, partial(self._delete, names), group="verb")
 
-    def _deleted(self, gone: int | None) -> None:
-        if gone:
+    async def _delete(self, names: Sequence[str]) -> None:
+        actor, current = self._actor or "", self._list.current
+        if await self.play_on_store(self._hub, actor, current, "delete", threads=shlex.join(names)):
             self._list.marks.clear()
-            self._load()
+        self._load()
 
     def action_store(self) -> None:
         """Show what fills the store."""

@@ -31,6 +31,7 @@ from hitl_tui.verbs.conversation import (
     Do,
     Follow,
     Open,
+    Report,
     Show,
     Talk,
     Verb,
@@ -241,7 +242,7 @@ def _settings(at: At, info: AgentInfo, choice: str, typed: Mapping[str, str]) ->
     return settings
 
 
-async def _lacks(at: At, change: ConfigureAgents) -> str:
+async def _lacks(at: At, change: ConfigureAgents, _report: Report) -> str:
     """Return what is known to prevent a call with these settings."""
     return " ".join((await at.driver.preview(change)).problems.values())
 

@@ -145,7 +145,7 @@ async def _talk(at: At) -> Talk:
             if at.leaves:
                 raise
             refused = error
-    batch: _Batch = yield Work("looking…", lambda: _read(at, rules, note), _TITLE)
+    batch: _Batch = yield Work("looking…", lambda _: _read(at, rules, note), _TITLE)
     answers = [answer] if answer else batch.answers(note)
     plans = batch.plans(answers[0], note)
     if at.dry_run or (at.leaves and not any(plan.would for plan in plans)):

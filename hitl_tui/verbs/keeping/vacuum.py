@@ -39,7 +39,7 @@ async def _talk(at: At) -> Talk:
     )
     if reply is None:
         return
-    before, after = yield Work("freeing space…", at.hub.vacuum)
+    before, after = yield Work("freeing space…", lambda _: at.hub.vacuum())
     yield Show(vacuum_words(before, after), document=VacuumDocument(before=before.used, after=after.used))
 
 
