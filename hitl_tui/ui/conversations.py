@@ -13,10 +13,12 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import ExitCode, HitlError
 from hitl_tui.ui.bindings import keymap_of
+from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.new_files import write_file
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.modal import Host, StoreHost
 from hitl_tui.ui.work import start_work
+from hitl_tui.verbs import verbs
 from hitl_tui.verbs.conversation import (
     Ask,
     AskField,
@@ -41,6 +43,7 @@ from hitl_tui.verbs.conversation import (
     advance,
 )
 from hitl_tui.view.continuing import run_on
+from hitl_tui.view.format import capital
 from hitl_tui.view.keymap import BACK, Option
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.value_lines import ValuePart
@@ -104,10 +107,17 @@ async def play_in_list(screen: StoreHost, at: At, verb: Verb) -> Listing | None:
     return await _ListPlayer(screen, at).play_to_end(verb.talk(at))
 
 
-async def play_on_store(screen: StoreHost, at: At, verb: Verb) -> bool:
-    """Play the conversation of a verb about a store, in a worker of the screen; return whether it did it."""
+async def play_on_store(screen: StoreHost, at: At, name: str) -> bool:
+    """Play the conversation of a verb about a store, in a worker of the screen, which shows errors.
+
+    Returns:
+        Whether it said what was done.
+    """
     player = _ListPlayer(screen, at)
-    await player.play_to_end(verb.talk(at))
+    try:
+        await player.play_to_end(verbs()[name].load().talk(at))
+    except HitlError as error:
+        screen.show_message(failure_words(error), capital(name), "error")
     return player.has_shown
 
 

@@ -140,7 +140,7 @@ async def test_what_was_left_in_the_list_stays_left_whatever_ends_while_it_is_re
     talk = verbs()["decide"].load().talk(At(None, hub, "ann", given={"filter": "", "answer": "approve"}))
     work = await advance(talk)
     assert isinstance(work, Work)
-    ask = await advance(talk, await work.run())
+    ask = await advance(talk, await work.run(lambda done, of: True))
     assert isinstance(ask, Ask)
     assert ask.listing is not None
     assert [(row.name, row.state) for row in ask.listing.rows] == [("r", "would"), ("s", "left")]

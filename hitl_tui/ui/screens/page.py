@@ -25,12 +25,12 @@ from hitl_tui.ui.widgets.header import PageHeader
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.work import Work, start_work
 from hitl_tui.view.costs import cost_lines
-from hitl_tui.view.format import capital
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _WAY_BACK = "Back"
+_VERB = "verb"
 
 
 class KeysBar(LineBar):
@@ -70,7 +70,6 @@ class OverlayScreen(RoleScreen):
     def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
         self._keys = keys
-        self._plays = False
 
     def on_key(self, event: Key) -> None:
         """Close with the keys that opened it."""
@@ -82,27 +81,11 @@ class OverlayScreen(RoleScreen):
         """Close, back to the run."""
         self.dismiss(None)
 
-    async def play_on_store(self, hub: Hub, actor: str, opened: str, name: str, **given: str) -> bool:
-        """Play the conversation of a verb about the store, one at a time; return whether it was done.
-
-        Args:
-            opened, given: as for `At`.
-        """
-        from hitl_tui.ui.conversations import play_on_store
-        from hitl_tui.verbs import verbs
-        from hitl_tui.verbs.conversation import At
-
-        if self._plays:
-            return False
-        self._plays = True
-        try:
-            at = At(None, hub, actor, opened=opened, given=given)
-            return await play_on_store(self, at, verbs()[name].load())
-        except HitlError as error:
-            self.show_message(failure_words(error), capital(name), "error")
-            return False
-        finally:
-            self._plays = False
+    def converse(self, work: Work) -> None:
+        """Start the conversation of a verb, unless one is under way."""
+        workers = (worker for worker in self.workers if worker.node is self and worker.group == _VERB)
+        if all(worker.is_finished for worker in workers):
+            start_work(self, work, group=_VERB)
 
     def command(self, work: Work, group: str = "command") -> None:
         """Do some work beside the page."""

@@ -199,7 +199,7 @@ class StoreScreen(OverlayScreen):
 
     def action_prune(self) -> None:
         """Ask for a rule, then delete after a look at what goes."""
-        start_work(self, partial(self._play, "prune"), group="verb")
+        self.converse(partial(self._play, "prune"))
 
     def action_deleted(self) -> None:
         """Show who deleted which threads, when and why."""
@@ -214,11 +214,15 @@ class StoreScreen(OverlayScreen):
 
     def action_vacuum(self) -> None:
         """Ask, then free the space."""
-        start_work(self, partial(self._play, "vacuum"), group="verb")
+        self.converse(partial(self._play, "vacuum"))
 
     async def _play(self, name: str) -> None:
         """Play the conversation of a verb about the store, and look what fills it afterwards."""
-        if await self.play_on_store(self._hub, self._actor, self._current, name) or self._vacuums:
+        from hitl_tui.ui.conversations import play_on_store
+        from hitl_tui.verbs.conversation import At
+
+        at = At(None, self._hub, self._actor, opened=self._current)
+        if await play_on_store(self, at, name) or self._vacuums:
             self._vacuums = False
             self._look()
 

@@ -445,11 +445,15 @@ class ThreadsScreen(OverlayScreen):
         row = self._list.selected
         names = [*self._list.marks] or ([row.name] if row is not None and not row.left else [])
         if names:
-            start_work(self, partial(self._delete, names), group="verb")
+            self.converse(partial(self._delete, names))
 
     async def _delete(self, names: Sequence[str]) -> None:
-        actor, current = self._actor or "", self._list.current
-        if await self.play_on_store(self._hub, actor, current, "delete", threads=shlex.join(names)):
+        from hitl_tui.ui.conversations import play_on_store
+        from hitl_tui.verbs.conversation import At
+
+        given = {"threads": shlex.join(names)}
+        at = At(None, self._hub, self._actor or "", opened=self._list.current, given=given)
+        if await play_on_store(self, at, "delete"):
             self._list.marks.clear()
         self._load()
 
