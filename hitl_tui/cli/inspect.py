@@ -264,13 +264,13 @@ def _print_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
 
 def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[DecisionOutcome]:
     """Return the decisions of the current reviewer, newest first, in one thread or in all."""
-    from hitl_tui.drivers.decided import decided_by
+    from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
     from hitl_tui.view.followed import followed
 
-    name = None if thread is None else find_thread(opened.store, thread)
+    name = "" if thread is None else find_thread(opened.store, thread)
     options = same_store(runs=True)
-    decisions = decided_by(opened.store, opened.settings.reviewer, limit, name)
-    return (followed(decided, options) for decided in decisions)
+    wanted = DecisionFilter(person=opened.settings.reviewer, thread=name)
+    return (followed(decided, options) for decided in DecisionSearch(opened.store, wanted).all(limit))
 
 
 def _with_updates(

@@ -217,9 +217,9 @@ class _Finder:
         after = self._edited(record)[1]
         if not _is_nested(after):
             return ""
-        written = dict(_leaves(record.update)).get(path) if _is_nested(record.update) else record.update
+        written = dict(leaves(record.update)).get(path) if _is_nested(record.update) else record.update
         # New elements are at the end of a list.
-        places = [(place, leaf) for place, leaf in _leaves(after) if self._cut(leaf)]
+        places = [(place, leaf) for place, leaf in leaves(after) if self._cut(leaf)]
         ending = [(place, leaf) for place, leaf in places if place.endswith(path.partition("]")[2])]
         same = [(place, leaf) for place, leaf in ending if leaf == written]
         return (same or ending or places or [(path, "")])[-1][0]
@@ -266,7 +266,7 @@ class _Finder:
         if not isinstance(value, (list, dict)):
             hit = self._cut(msgspec.json.encode(value).decode())
             return ("", hit) if hit else None
-        for path, leaf in _leaves(value):
+        for path, leaf in leaves(value):
             if hit := self._cut(leaf):
                 return path, hit
         return None
@@ -289,7 +289,7 @@ def _is_nested(value: Any) -> bool:
     return isinstance(value, list | dict)
 
 
-def _leaves(value: Any) -> Iterator[tuple[str, str]]:
+def leaves(value: Any) -> Iterator[tuple[str, str]]:
     """Yield every key and every plain value in a list or a dict, each with its path, without recursion."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:

@@ -23,7 +23,7 @@ from hitl_tui.loading.modules import one_loads
 from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.decided import Decided
+    from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
     from hitl_tui.engine.log.records import LedgerEntry
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.engine.runner import GraphRunner
@@ -214,11 +214,11 @@ class LocalHub:
             thread_id, lambda: Session.recorded(self._store, thread_id, signer=self._signer), refusals, make
         )
 
-    async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
-        """See `Hub.decided`."""
-        from hitl_tui.drivers.decided import decided_by
+    def decisions(self, wanted: DecisionFilter) -> DecisionSearch:
+        """See `Hub.decisions`."""
+        from hitl_tui.drivers.decided import DecisionSearch
 
-        return await asyncio.to_thread(lambda: tuple(decided_by(self._store, person, limit)))
+        return DecisionSearch(self._store, wanted)
 
     async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
         """See `Hub.deleted`."""

@@ -16,7 +16,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.units import Maybe, Time, about
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.decided import Decided
+    from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
     from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample
     from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.findings import Mismatch
@@ -359,8 +359,8 @@ class Hub(Protocol):
             at_once: a long thread that must be copied first is shown by its newest page meanwhile.
         """
 
-    async def decided(self, person: str, limit: int) -> tuple[Decided, ...]:
-        """Return a person's decisions in all threads, newest first; at most `limit`."""
+    def decisions(self, wanted: DecisionFilter) -> DecisionSearch:
+        """Return a search for decisions in all threads; reading a page of it blocks."""
 
     async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
         """Return the newest entries of the store's own ledger, oldest first: who deleted which threads."""

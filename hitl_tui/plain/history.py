@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitl_tui.config import watches_file
+from hitl_tui.drivers.decided import DecisionFilter
 from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.drivers.protocol import Check, Checked, Snapshot
@@ -80,7 +81,8 @@ def _show_route(context: Context, step: int) -> None:
 def _list_mine(context: Context, *, everywhere: bool) -> None:
     snapshot, hub = context.snapshot(), context.hub
     if everywhere:
-        decisions = [followed(decided) for decided in context.run(hub.decided(context.actor, _DECISIONS))]
+        search = hub.decisions(DecisionFilter(person=context.actor))
+        decisions = [followed(decided) for decided in search.all(_DECISIONS)]
     else:
         decisions = context.run(
             followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)

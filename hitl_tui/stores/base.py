@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from heapq import nsmallest
+from heapq import heappop, heappush, nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
 
@@ -27,8 +27,10 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import RIGHTS, Durability, Reader, Right
+from hitl_tui.engine.log.signing import DECIDING
+from hitl_tui.engine.log.store import RIGHTS, Durability, Reader, Right, all_threads
 from hitl_tui.engine.log.threads import (
+    DecisionPlace,
     Deletion,
     Fault,
     Lease,
@@ -531,6 +533,21 @@ class Checkpointer(ABC):
                 own = self._own_ledger(segment.thread_id, first, last, call_data=call_data)
                 entries += segment.named(own)
         return entries
+
+    def decisions(self) -> Iterator[DecisionPlace]:
+        """See `Store.decisions`."""
+        waiting: list[tuple[int, int, int, DecisionPlace]] = []
+        for order, thread in enumerate(all_threads(self)):
+            # Nothing in a thread is newer than its last change.
+            while waiting and -waiting[0][0] >= thread.updated_at:
+                yield heappop(waiting)[-1]
+            name = thread.info.thread_id
+            for entry in self._own_ledger(name, self.shared_entries(name) + 1, UNBOUNDED, call_data=False):
+                if entry.kind in DECIDING:
+                    place = DecisionPlace(entry.at, name, entry.n, entry.actor)
+                    heappush(waiting, (-entry.at, order, -entry.n, place))
+        while waiting:
+            yield heappop(waiting)[-1]
 
     def totals(self, thread_id: str, step: int) -> Totals:
         """Return sums over the checkpoints of steps 0 to `step`; visits count steps with source "node"."""

@@ -41,6 +41,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import (
+    DecisionPlace,
     Lease,
     Owner,
     PauseRequest,
@@ -472,6 +473,13 @@ def ledger_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[
             thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, *rest
         )
         previous = own
+
+
+def decision_of(row: Row) -> DecisionPlace:
+    """Return the place of a decision: when, the thread's name, the entry's id, and by whom."""
+    _typed(row, (int, str, int, _TEXT))
+    at, thread_id, row_id, actor = row
+    return DecisionPlace(at, thread_id, row_id & NUMBER, actor)
 
 
 CURSOR = (

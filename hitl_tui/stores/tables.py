@@ -25,7 +25,9 @@ from hitl_tui.engine.log.records import (
     StoredGraph,
     UpdateRecord,
 )
+from hitl_tui.engine.log.signing import DECIDING
 from hitl_tui.engine.log.threads import (
+    DecisionPlace,
     Fault,
     Lease,
     Part,
@@ -82,6 +84,14 @@ _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id 
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
 _LEDGER = "SELECT {} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_IS_DECISION = f"kind IN {DECIDING}"
+_DECISIONS = (
+    "SELECT l.at, t.id, l.id, l.actor FROM ledger AS l JOIN thread AS t ON t.key = l.id >> 32 "
+    f"WHERE l.{_IS_DECISION} AND l.at <= ? AND (l.at, l.id) < (?, ?) "
+    f"ORDER BY l.at DESC, l.id DESC LIMIT {_CHUNK}"
+)
+DECISION_INDEX = f"CREATE INDEX ledger_decided ON ledger (at, id) WHERE {_IS_DECISION}"
+"""Makes pages of decisions quick; other entries are not in it, so that only a decision writes it."""
 _DATA_BUT_OF_CALLS = f"CASE WHEN kind = '{CALL}' THEN ? ELSE data END"
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _SIZE_OF_CHANNELS = (
@@ -106,6 +116,8 @@ _CHECKPOINT_BYTES = " + ".join(
         "origin",
     )
 )
+_NO_TIME = 2**63 - 1
+"""Later than every row's time."""
 _UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError)
 """The errors of decoding a damaged row."""
 _LET_GO = (
@@ -593,6 +605,14 @@ class TableStore(Checkpointer):
         previous = self._entry_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1) if fetched else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, fetched, previous))
+
+    def decisions(self) -> Iterator[DecisionPlace]:
+        last = _NO_TIME, _NO_TIME
+        while fetched := self._rows(_DECISIONS, (last[0], *last)):
+            with self._decoding():
+                places = list(map(rows.decision_of, fetched))
+            yield from places
+            last = fetched[-1][0], fetched[-1][2]
 
     def _own_spending(self, thread_id: str, last: int) -> list[Spending]:
         return self._spending(self._key(thread_id), last)

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from hitl_tui.loading.trust import Question
     from hitl_tui.ui.pictures import Recording
     from hitl_tui.ui.screens.damaged import Damage
+    from hitl_tui.ui.screens.decisions import DecisionChoice
     from hitl_tui.ui.screens.opening import OpeningScreen
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.screens.threads import ThreadsScreen
@@ -318,7 +319,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         self.hub.ask_by(self._ask_trust)
         newest = page.rows[0].name if page.rows else ""
         self._threads = ThreadsScreen(
-            self.hub, "", self.hub.now, do=self._do_once_shown, actor=self.actor, first=page,
+            self.hub, "", self.hub.now, do=self._do_once_shown, open_step=self._step_once_shown,
+            actor=self.actor, first=page,
             leave=lambda chosen: self._open_chosen(chosen or newest),
         )  # fmt: skip
 
@@ -344,6 +346,16 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     def _do_once_shown(self, action_id: str) -> None:
         """From the first list: do an action, over the newest thread."""
         self._then = lambda screen: screen.do_action(action_id)
+
+    def _step_once_shown(self, choice: DecisionChoice) -> None:
+        """From the first list: show the step of a decision, over the newest thread."""
+
+        def show(screen: RunScreen) -> None:
+            from hitl_tui.ui.screens.run_actions import open_decision
+
+            open_decision(screen, choice)
+
+        self._then = show
 
     def _back_to_threads(self) -> None:
         while self.screen is not self._threads:

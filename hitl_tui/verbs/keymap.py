@@ -31,9 +31,10 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find", "Comment")
-_FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "breaks.back"})
+_FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "decisions.back", "breaks.back"})
 _LISTED: Final = (
-    "Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Breakpoints", "Workers",
+    "Run", "Pages", "Threads", "Queue", "Decisions", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
+    "Workers",
 )  # fmt: skip
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # Actions that work in several places.
@@ -56,7 +57,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "app.threads": ("Run", "Threads"),
     "app.queue": ("Run", "Queue"),
     "app.workers": ("Run", "Workers"),
-    "app.decided": ("Run", "Pages"),
+    "app.decided": ("Run", "Decisions"),
     "app.store": ("Run", "Pages"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),

@@ -17,8 +17,8 @@ from hitl_tui.view.keys import parsed_keys, written
 
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
-    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Verify",
-    "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints", "Workers",
+    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Decisions",
+    "Verify", "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints", "Workers",
 ]  # fmt: skip
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from hitl_tui.drivers.decided import Decided, decisions_of
+from hitl_tui.drivers.decided import Decided, decisions_of, subjects_of
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.units import Maybe, Time, about
 from hitl_tui.engine.thread.approval_formats import decided_word
 from hitl_tui.shell import command_line
 from hitl_tui.view.cells import thread_name
-from hitl_tui.view.format import inline, local_time
+from hitl_tui.view.format import decider, inline, local_time
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
@@ -30,6 +30,21 @@ _CHANGING: Final = frozenset(("answer", "vote", "update_state"))
 """Decisions that a fork before them makes again."""
 _VERBS: Final = {"approve": "approved", "revise": "sent back", "reject": "rejected"}
 """What a person did, by the usual answers."""
+_DONE: Final = {
+    "handed_over": "handed over",
+    "claim_taken": "took over the claim",
+    "allowed": "allowed further calls",
+    "allowance_revoked": "revoked an allowance",
+    "declassify": "cleared a taint",
+    "reveal": "revealed a private value",
+    "export": "exported the thread",
+    "extend": "raised the limits",
+    "cancel": "cancelled the thread",
+    "fork": "forked",
+    "agent": "changed an agent",
+    "rollback": "rolled back",
+}
+"""What a person did, by other kinds of decisions."""
 _OVER: Final = ("completed", "cancelled", "failed")
 
 
@@ -41,6 +56,18 @@ class TakeBack(msgspec.Struct, frozen=True):
     runs: Annotated[
         tuple[str, ...], about("The nodes that would run again, in order; for a rollback, the handlers.")
     ]
+
+
+class FoundText(msgspec.Struct, frozen=True):
+    """The text of a decision that has a searched word."""
+
+    text: Annotated[
+        str,
+        about("Which text: `question`, `payload`, `reason`, `answer`, or a channel that was decided about."),
+    ]
+    before: Annotated[str, about("The text before the match.")]
+    match: Annotated[str, about("The matching text, as written.")]
+    after: Annotated[str, about("The text after the match.")]
 
 
 class DecisionOutcome(msgspec.Struct, frozen=True):
@@ -59,6 +86,22 @@ class DecisionOutcome(msgspec.Struct, frozen=True):
     reason: Annotated[Maybe, about("The reason for that status.")]
     question: Annotated[Maybe, about("The next question after it.")]
     take_back: Annotated[tuple[TakeBack, ...], about("The ways to undo it.")]
+    actor: Annotated[str | None, about("Who decided; null for a program.")] = None
+    by: Annotated[Maybe, about("Who decided, in words: a person, or a policy.")] = ""
+    subjects: Annotated[
+        tuple[str, ...], about("The channels whose values were decided about.", name="about")
+    ] = ()
+    found: Annotated[FoundText | None, about("Where the first searched word is.")] = None
+
+    @property
+    def before(self) -> int:
+        """The step from which it can be made again."""
+        return step_before(self)
+
+
+def step_before(decision: DecisionOutcome | LedgerEntry) -> int:
+    """Return the step from which a decision can be made again: that of an edit is the one that it created."""
+    return max(decision.step - (decision.kind == "update_state"), 0)
 
 
 def followed(decided: Decided, options: str = "") -> DecisionOutcome:
@@ -68,13 +111,13 @@ def followed(decided: Decided, options: str = "") -> DecisionOutcome:
         options: for commands that undo it to find the store, such as " --store FILE".
     """
     entry, ledger, points = decided.entry, decided.ledger, decided.points
-    title = next(
+    request = next(
         (
-            other.note or ""
+            other
             for other in ledger
             if other.kind == "request" and entry.request_id and other.request_id == entry.request_id
         ),
-        "",
+        None,
     )
     asked = next((other for other in ledger if other.kind == "request" and other.n > entry.n), None)
     last = asked.step if asked else points[-1].step if points else entry.step
@@ -87,13 +130,17 @@ def followed(decided: Decided, options: str = "") -> DecisionOutcome:
         entry.step,
         entry.at,
         entry.note,
-        title,
+        (request.note or "") if request is not None else "",
         "" if given is None else decided_word(given) or inline(given, _NAME),
         tuple(ran),
         "" if asked else decided.status,
         "" if asked else decided.reason,
         (asked.note or "") if asked else "",
         tuple(_ways_to_undo(decided, options)),
+        entry.actor,
+        decider(entry),
+        subjects_of(entry, request),
+        FoundText(*decided.found) if decided.found[0] else None,
     )
 
 
@@ -127,8 +174,7 @@ def _ways_to_undo(decided: Decided, options: str) -> Iterable[TakeBack]:
         return
     later = [point for point in decided.points if point.step > entry.step]
     again = tuple(dict.fromkeys(point.node for point in later if point.node))
-    # The step of an edit is the one that it created.
-    before = max(entry.step - (entry.kind == "update_state"), 0)
+    before = step_before(entry)
     yield TakeBack(
         "fork", command_line("fork", f"{thread}@{before}", f"{thread}-again", options=options), again
     )
@@ -142,7 +188,7 @@ def _ways_to_undo(decided: Decided, options: str) -> Iterable[TakeBack]:
 def followed_lines(decision: DecisionOutcome) -> list[str]:
     """Describe a decision, what happened after it and how to undo it; sanitised."""
     name = thread_name(decision.thread, _NAME)
-    lines = [f"{name}, step {decision.step}: {_said(decision)}"]
+    lines = [f"{name}, step {decision.step}: you {done_words(decision)}"]
     if decision.note:
         lines.append(f"  because: {sanitise_line(decision.note, _TITLE)}")
     none = "nothing ran" if decision.status in _OVER else "nothing ran yet"
@@ -171,19 +217,35 @@ def outcome_lines(decisions: Iterable[DecisionOutcome], width: int) -> list[Line
     return lines
 
 
-def _said(decision: DecisionOutcome) -> str:
-    """Return what the person did: "you approved “Is it good?”", "you answered “Which one?”: the red one"."""
+def done_words(decision: DecisionOutcome) -> str:
+    """Return what the person did: "approved “Is it good?”", "answered “Which one?”: the red one"."""
     title = f" “{sanitise_line(decision.title, _TITLE)}”" if decision.title else ""
     if decision.kind == "update_state":
-        return "you edited values"
+        return f"edited {_names(decision.subjects) or 'values'}"
     if decision.kind not in ("answer", "vote"):
-        return f"{sanitise_line(decision.kind.replace('_', ' '), _NAME)}{title and ':'}{title}"
+        kind = _DONE.get(decision.kind, decision.kind.replace("_", " "))
+        return f"{sanitise_line(kind, _NAME)}{title and ':'}{title}"
     answer = sanitise_line(decision.answer, _NAME)
     if decision.kind == "vote":
-        return f"you voted on{title or ' a request'}: {answer}"
+        return f"voted on{title or ' a request'}: {answer}"
     if title and answer in _VERBS:
-        return f"you {_VERBS[answer]}{title}"
-    return f"you answered{title}: {answer}"
+        return f"{_VERBS[answer]}{title}"
+    return f"answered{title}: {answer}"
+
+
+def then_words(decision: DecisionOutcome) -> str:
+    """Return what came of a decision: "done after publish", "asked “Is it good?”"."""
+    after = f" after {_names(decision.ran)}" if decision.ran else ""
+    if decision.question:
+        return f"asked “{sanitise_line(decision.question, _TITLE)}”{after}"
+    status, reason = decision.status, sanitise_line(decision.reason, _NAME)
+    if not status:
+        return f"asked again{after}"
+    if status == "completed":
+        return f"done{after}" + ("" if reason in ("", "end") else f" ({reason})")
+    if status == "waiting":
+        return f"{reason.replace('_', ' ') or 'waits'}{after}"
+    return f"{status}{after}" + (f" ({reason})" if reason and reason != "user" else "")
 
 
 def _outcome(decision: DecisionOutcome) -> str:
@@ -193,10 +255,15 @@ def _outcome(decision: DecisionOutcome) -> str:
     return f"{decision.status or 'asked again'}{reason}"
 
 
+def run_again(way: TakeBack) -> str:
+    """Return what a fork before a decision would run again."""
+    return f"{_names(way.runs)} would run again" if way.runs else "nothing has run since"
+
+
 def _way_lines(way: TakeBack) -> list[str]:
     runs = _names(way.runs)
     said = {
-        "fork": "fork before it; " + (f"{runs} would run again" if runs else "nothing has run since"),
+        "fork": f"fork before it; {run_again(way)}",
         "edit": "edit values from here on; no node runs again",
         "rollback": f"roll back side effects with {runs}",
     }[way.way]

@@ -71,7 +71,7 @@ def test_decisions_are_listed_in_words_and_at_the_end_of_show(decided: App) -> N
     assert "  then: write, check_approval; asked: “Is this draft good enough?”" in said
     assert "write, check_approval would run again\n    hitl-tui fork r@2 r-again" in said
     shown = decided.expect(0, "show", "r", "--as", "ann").out
-    assert re.search(r"your last decision:\n(\S+ )?\d\d:\d\d  r, step 6: you edited values", shown)
+    assert re.search(r"your last decision:\n(\S+ )?\d\d:\d\d  r, step 6: you edited draft", shown)
     assert "your last decision" not in decided.expect(0, "show", "r@2", "--as", "ann").out
 
 

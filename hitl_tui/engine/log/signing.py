@@ -36,6 +36,9 @@ DECISIONS: Final = frozenset(
 )
 """Kinds of ledger entries of people's decisions and notes; they are signed if the person gave a name."""
 
+DECIDING: Final = tuple(sorted(DECISIONS - {NOTE}))
+"""The same without notes, which decide nothing."""
+
 Verdict = Literal["good", "unsigned", "unknown", "other", "wrong"]
 
 

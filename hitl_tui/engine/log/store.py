@@ -22,6 +22,7 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.threads import (
+    DecisionPlace,
     Deletion,
     Fault,
     Lease,
@@ -149,6 +150,12 @@ class Store(Protocol):
         Args:
             after: only entries with a greater number.
             call_data: if False, the data of recorded calls, which can be large, may be left out.
+        """
+
+    def decisions(self) -> Iterator[DecisionPlace]:
+        """Iterate over the decisions of all threads (see `DECIDING`), newest first, read a page at a time.
+
+        Those that a fork shares with its parent are the parent's.
         """
 
     def totals(self, thread_id: str, step: int) -> Totals:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from hashlib import sha256
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -254,6 +254,15 @@ class Fault(msgspec.Struct, frozen=True):
     number: int | None
     expected: Any
     actual: Any
+
+
+class DecisionPlace(NamedTuple):
+    """A decision: when it was made, its thread, its number in the thread's ledger, and by whom."""
+
+    at: int
+    thread_id: str
+    n: int
+    actor: str | None
 
 
 class Deletion(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ entry is noticed.
 from __future__ import annotations
 
 from hitl_tui.stores.postgres.writing import FUNCTIONS
+from hitl_tui.stores.tables import DECISION_INDEX
 
 NAME = "hitl_tui"
 """The schema of the tables, unless the URL names another."""
@@ -160,6 +161,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE snapshot (id bigint PRIMARY KEY, body bytea NOT NULL)",
         "CREATE TABLE spending (id bigint PRIMARY KEY, body bytea NOT NULL)",
         f"CREATE TABLE ledger ({_LEDGER})",
+        DECISION_INDEX,
         f"CREATE TABLE store_ledger ({_LEDGER}, thread text NOT NULL)",
         """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
             BEGIN RAISE insufficient_privilege USING MESSAGE = TG_ARGV[0]; END $$""",

@@ -8,6 +8,8 @@ A snapshot holds what is new since the one before it (see snapshots).
 
 from __future__ import annotations
 
+from hitl_tui.stores.tables import DECISION_INDEX
+
 APPLICATION_ID = 0x4869546C
 """The application id of our SQLite files ("HiTl")."""
 
@@ -164,6 +166,7 @@ TABLES = (
         made_by TEXT NOT NULL,
         cursor_hash BLOB NOT NULL
     )""",
+    DECISION_INDEX,
     # The store's own ledger of deleted threads: one entry for each used key without a thread.
     """CREATE TABLE store_ledger (
         id INTEGER PRIMARY KEY,

@@ -47,6 +47,7 @@ from hitl_tui.view.queue_lines import Columns, columns_of, detail_lines, heading
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.screens.decisions import DecisionChoice
     from hitl_tui.verbs.conversation import Verb
 
 log = logging.getLogger(__name__)
@@ -243,6 +244,7 @@ class QueueScreen(LiveScreen):
         file: where the filter and the order are kept.
         signs: whether a key signs the decisions made here.
         do: does an action of the run screen below.
+        open_step: shows there the step of a decision.
         came_from: the thread last opened from it: the cursor begins there while that waits.
         keys: the keys that opened it and close it again.
     """
@@ -278,6 +280,7 @@ class QueueScreen(LiveScreen):
         signs: bool,
         claim_minutes: float,
         do: Callable[[str], None],
+        open_step: Callable[[DecisionChoice], None],
         came_from: str = "",
         keys: Sequence[str] = (),
     ) -> None:
@@ -289,6 +292,7 @@ class QueueScreen(LiveScreen):
         self._file = file
         self._signs = signs
         self._do = do
+        self._open_step = open_step
         self._view = load_view(file)
         self._list = QueueList(me, now)
         self._detail = QueueDetail(me, now)
@@ -616,10 +620,16 @@ class QueueScreen(LiveScreen):
         self._do("app.new")
 
     def action_decided(self) -> None:
-        """Show what the person decided in all threads."""
-        from hitl_tui.ui.screens.store import show_decisions
+        """Show all decisions; the step of a chosen one opens instead of this."""
+        from hitl_tui.ui.screens.decisions import DecisionsScreen
 
-        show_decisions(self.app, self.hub, self._me, "queue.decided")
+        def chosen(choice: DecisionChoice | None) -> None:
+            if choice is not None:
+                self.dismiss(None)
+                self._open_step(choice)
+
+        keys = keymap_of(self.app).bindings["queue.decided"]
+        self.app.push_screen(DecisionsScreen(self.hub, self._me, self._now, keys), chosen)
 
     def action_back(self) -> None:
         """Go from the filter to the list, or from the list to the run."""

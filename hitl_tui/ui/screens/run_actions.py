@@ -27,6 +27,7 @@ from hitl_tui.view.timeline import Place
 
 if TYPE_CHECKING:
     from hitl_tui.loading.known import KnownGraph
+    from hitl_tui.ui.screens.decisions import DecisionChoice
     from hitl_tui.ui.screens.run_stage import StageScreen
     from hitl_tui.ui.widgets.review import ReviewPane
     from hitl_tui.view.run_view import InsidePlace
@@ -262,9 +263,27 @@ def _enter(screen: RunScreen, session: ViewSession) -> None:
 
 
 def _decided(screen: RunScreen) -> None:
-    from hitl_tui.ui.screens.store import show_decisions
+    """Show all decisions, and the step of a chosen one."""
+    from hitl_tui.ui.screens.decisions import DecisionsScreen
 
-    show_decisions(screen.app, screen.hub, screen.actor, "app.decided")
+    keys = screen.keymap.bindings["app.decided"]
+    shown = DecisionsScreen(screen.hub, screen.actor, screen.now, keys)
+    screen.app.push_screen(shown, partial(open_decision, screen))
+
+
+def open_decision(screen: RunScreen, choice: DecisionChoice | None) -> None:
+    """Show the step of a decision, and begin to fork there if that is wanted."""
+    if choice is not None:
+        screen.command(partial(_open_decision, screen, choice))
+
+
+async def _open_decision(screen: RunScreen, choice: DecisionChoice) -> None:
+    if screen.session is None or screen.session.thread_id != choice.thread:
+        await screen.open_thread(choice.thread)
+    if screen.session is not None and screen.session.thread_id == choice.thread:
+        screen.travel((choice.thread, choice.step))
+        if choice.fork:
+            screen.action_do("change.fork")
 
 
 def _store(screen: RunScreen, session: ViewSession) -> None:
@@ -340,7 +359,10 @@ def _threads(screen: RunScreen) -> None:
 
     current = screen.session.thread_id if screen.session else ""
     keys = screen.keymap.bindings["app.threads"]
-    threads = ThreadsScreen(screen.hub, current, screen.now, keys, do=screen.do_action, actor=screen.actor)
+    threads = ThreadsScreen(
+        screen.hub, current, screen.now, keys, do=screen.do_action, open_step=partial(open_decision, screen),
+        actor=screen.actor,
+    )  # fmt: skip
     screen.app.push_screen(threads, screen.go_to_thread)
 
 
@@ -353,6 +375,7 @@ def _queue(screen: RunScreen) -> None:
         screen.hub, screen.actor, screen.now, queue_file(),
         signs=bool(screen.session and screen.session.view.signing_key),
         claim_minutes=screen.attention.claim_minutes, do=screen.do_action,
+        open_step=partial(open_decision, screen),
         came_from=screen.came_from, keys=screen.keymap.bindings["app.queue"],
     )  # fmt: skip
     screen.app.push_screen(queue, lambda choice: screen.open_chosen(choice) if choice is not None else None)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import Space, ThreadSize
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
+from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, PageScreen
 from hitl_tui.ui.widgets.header import PageHeader
@@ -29,7 +29,6 @@ from hitl_tui.view.deletion import (
     size_rows,
     space_words,
 )
-from hitl_tui.view.followed import followed, outcome_lines
 from hitl_tui.view.format import count
 from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
@@ -37,8 +36,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _LOOKS_EVERY: Final = 0.2
 _GAP: Final = 2
-_MOST: Final = 50
-"""Number of shown decisions; `hitl-tui log --mine --limit` has more."""
+_NARROWEST: Final = 50
 _KEYS: Final = (
     ("store.channels", "By channel"), ("store.prune", "Prune"), ("store.vacuum", "Vacuum"),
     ("store.deleted", "Deleted"),
@@ -148,7 +146,7 @@ class StoreScreen(OverlayScreen):
                 view.show([(Span("the store holds no thread", "dim"),)])
             return
         rows = [SIZE_HEADS, *size_rows(self._sizes)]
-        room = max(view.scrollable_content_region.width, _MOST)
+        room = max(view.scrollable_content_region.width, _NARROWEST)
         name = min(max(cells(row[0]) for row in rows), room // 2)
         steps, size = (max(cells(row[at]) for row in rows) for at in (1, 2))
         rest = max(room - name - steps - size - 3 * _GAP, 0)
@@ -206,7 +204,7 @@ class StoreScreen(OverlayScreen):
 
         async def lines() -> Sequence[Line]:
             lines = deleted_lines(await self._hub.deleted(MOST_DELETED), self._now())
-            width = max(page.query_one("#help", LineView).scrollable_content_region.width, _MOST)
+            width = max(page.query_one("#help", LineView).scrollable_content_region.width, _NARROWEST)
             return [row for line in lines for row in wrapped(line, width)]
 
         page = PageScreen("What was deleted", lines, ())
@@ -230,22 +228,3 @@ class StoreScreen(OverlayScreen):
         """Say that space is being freed."""
         self._vacuums = True
         self.query_one(SizeList).set_titles("What fills the store", text)
-
-
-class DecisionsScreen(PageScreen):
-    """A person's decisions in all threads, with their outcomes."""
-
-    def __init__(self, hub: Hub, person: str, keys: tuple[str, ...]) -> None:
-        async def load() -> Sequence[Line]:
-            decisions = await hub.decided(person, _MOST)
-            if not decisions:
-                return [(Span(f"{sanitise_line(person, 40)} has decided nothing in this store", "dim"),)]
-            width = max(self.query_one("#help", LineView).scrollable_content_region.width, _MOST)
-            return outcome_lines(map(followed, decisions), width)
-
-        super().__init__("What you decided", load, keys)
-
-
-def show_decisions(app: App[Any], hub: Hub, person: str, action: str) -> None:
-    """Show a person's decisions in all threads; the keys of the action close the page, too."""
-    app.push_screen(DecisionsScreen(hub, person, keymap_of(app).bindings[action]))

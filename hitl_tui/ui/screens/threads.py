@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import cell_len
 from textual import events, on
@@ -33,6 +33,9 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import next_words
 from hitl_tui.view.threads import ThreadRow, ThreadRows
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.decisions import DecisionChoice
 
 _PAGE = 100
 _NEAR = 20
@@ -246,6 +249,7 @@ class ThreadsScreen(OverlayScreen):
     Args:
         keys: the keys that opened it and close it again.
         do: does an action of the run screen below; None if the list can only open a thread.
+        open_step: shows there the step of a decision; None if there is no `do`.
         actor: who deletes.
         first: its first page, None to load it.
         leave: called with the result instead of closing, if it is the first screen and stays.
@@ -276,6 +280,7 @@ class ThreadsScreen(OverlayScreen):
         keys: Sequence[str] = (),
         *,
         do: Callable[[str], None] | None = None,
+        open_step: Callable[[DecisionChoice], None] | None = None,
         actor: str | None = None,
         first: ThreadRows | None = None,
         leave: Callable[[str | None], None] | None = None,
@@ -287,6 +292,7 @@ class ThreadsScreen(OverlayScreen):
         self._hub = hub
         self._now = now
         self._do = do
+        self._open_step = open_step
         self._actor = actor
         self._list = ThreadList(current, now)
 
@@ -307,7 +313,7 @@ class ThreadsScreen(OverlayScreen):
         """Disable destinations that don't exist here."""
         if action == "workers":
             return not self._hub.no_workers
-        return self._do is not None or action not in ("waiting", "new")
+        return self._do is not None or action not in ("waiting", "new", "decided")
 
     def on_mount(self) -> None:
         """Show the first page."""
@@ -476,10 +482,20 @@ class ThreadsScreen(OverlayScreen):
         self.app.push_screen(WorkersScreen(self._hub, keys), chosen)
 
     def action_decided(self) -> None:
-        """Show what the person decided in all threads."""
-        from hitl_tui.ui.screens.store import show_decisions
+        """Show all decisions; the step of a chosen one opens instead of this."""
+        from hitl_tui.ui.screens.decisions import DecisionsScreen
 
-        show_decisions(self.app, self._hub, self._actor or "", "threads.decided")
+        open_step = self._open_step
+        if open_step is None:
+            return
+
+        def chosen(choice: DecisionChoice | None) -> None:
+            if choice is not None:
+                self.dismiss(None)
+                open_step(choice)
+
+        keys = keymap_of(self.app).bindings["threads.decided"]
+        self.app.push_screen(DecisionsScreen(self._hub, self._actor or "", self._now, keys), chosen)
 
     def action_search(self) -> None:
         """Type in the search field."""
