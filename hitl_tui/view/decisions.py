@@ -39,7 +39,7 @@ def read_filter(text: str, now: int, me: str) -> ReadFilter:
     """Read a filter such as `by:ann since:7d -thread:test "two words"`.
 
     A word without a field is in the question, the reason, the answer or the text decided about; "-" before a
-    word negates it. `by:me` is whoever asks.
+    word negates it. `by:me` is the person who asks.
     """
     words: list[Wanted] = []
     people: list[Wanted] = []
@@ -130,7 +130,7 @@ class Columns(NamedTuple):
     then: int
 
 
-_HEADS: Final = ("when", "who", "thread", "what", "why", "what came of it")
+_HEADS: Final = ("when", "who", "thread", "what", "why", "result")
 _LEAST_WIDTH: Final = 60
 _TIMES_FROM: Final = 100
 """Cells from which a row has room for the time of another day."""
@@ -223,7 +223,7 @@ def _joined(texts: Iterable[str], columns: Columns) -> str:
 
 
 def detail_lines(decision: DecisionOutcome, width: int) -> list[Line]:
-    """Return all of a decision: who, where, why, what came of it, the text that was found, how to undo it."""
+    """Return all of a decision: who, where, why, result, the text that was found, how to undo it."""
     where = (untrusted(decision.thread, "name"), trusted(f", step {decision.step}", "dim"))
     who = sanitise_line(decision.by or decision.actor or "", _WHAT)
     lines: list[Line] = [

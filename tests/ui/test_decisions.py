@@ -66,7 +66,7 @@ async def test_last_weeks_decision_is_found_by_a_word_of_its_text_in_four_keys(
 ) -> None:
     async with opened(store) as it:
         await it.press("ctrl+d")
-        await it.shows("what came of it", "3 decisions")
+        await it.shows("result", "3 decisions")
         assert shown(it) == ["blog-windows", "recall-k2", "blog-joins"]
         await it.press("slash", *"phone")
         await it.shows("2 decisions", "payload", "phone")

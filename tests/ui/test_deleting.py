@@ -263,7 +263,7 @@ async def test_the_palette_leads_to_the_store_and_to_all_decisions() -> None:
     store = MemoryCheckpointer()
     async with live(some(store), ready=" t ") as it:
         for word, shown in (("prune", "What fills the store"), ("vacuum", "What fills the store"),
-                            ("decisions", "what came of it")):  # fmt: skip
+                            ("decisions", "result")):  # fmt: skip
             await it.press("ctrl+p")
             await it.pilot.pause()
             await it.press(*word)

@@ -28,7 +28,7 @@ def decision(**changes: object) -> DecisionOutcome:
     return DecisionOutcome(**{**facts, **changes})  # type: ignore[arg-type]
 
 
-def test_words_people_threads_and_times_are_told_apart() -> None:
+def test_words_people_threads_and_times_are_distinguished() -> None:
     wanted, problems = read_filter('Packed "two words" -dull by:An -by:bob thread:r since:7d', NOW, "me")
     assert problems == ()
     assert wanted == DecisionFilter(
