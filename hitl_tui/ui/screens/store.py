@@ -31,7 +31,6 @@ from hitl_tui.view.deletion import (
 )
 from hitl_tui.view.format import count
 from hitl_tui.view.rows import wrapped
-from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _LOOKS_EVERY: Final = 0.2
