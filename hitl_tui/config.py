@@ -151,6 +151,11 @@ def breakpoints_folder() -> Path:
     return data_folder() / "breakpoints"
 
 
+def unsent_folder() -> Path:
+    """Where answers are kept until they are sent."""
+    return data_folder() / "unsent"
+
+
 def sent_notices_file() -> Path:
     """Return the path of the file that lists the notices that the user has already seen."""
     return data_folder() / "notices.db"

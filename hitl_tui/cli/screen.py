@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.drivers.unsent_answers import UnsentAnswers
     from hitl_tui.plain.loop import OpenDriver
     from hitl_tui.stores import Checkpointer
     from hitl_tui.ui.app import AppResult
@@ -113,7 +114,7 @@ def show(
             attention=Attention(
                 settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
             ),
-            record_screen=record_screen, request=request,
+            record_screen=record_screen, request=request, unsent=partial(opened.unsent_answers, settings),
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
         )  # fmt: skip
     finally:
@@ -206,6 +207,17 @@ class Opened:
         assert self.store is not None
         self._notices = SessionNotices(settings, _log_unsent)
         return self._notices.start(self.store, write, sees, print_line)
+
+    def unsent_answers(self, settings: Settings) -> UnsentAnswers | None:
+        """Return where answers are kept until they are sent; None if the store ends with this process."""
+        from hitl_tui.config import unsent_folder
+        from hitl_tui.drivers.unsent_answers import UnsentAnswers
+        from hitl_tui.stores.opening import without_password
+
+        if store_ends_with_process() or settings.store == "memory:":
+            return None
+        place = getattr(self.store, "path", None) or without_password(settings.store)
+        return UnsentAnswers(unsent_folder(), str(place), settings.reviewer)
 
     def stop_notices(self) -> None:
         """Stop the notices, if they were started."""

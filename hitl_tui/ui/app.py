@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.drivers.unsent_answers import UnsentAnswers
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.loading.trust import Question
     from hitl_tui.ui.pictures import Recording
@@ -126,6 +127,7 @@ class AppStart(msgspec.Struct, frozen=True):
     attention: Attention | None = None
     perform: Callable[[], Performance | None] = _no_performance
     request: str = ""
+    unsent: Callable[[], UnsentAnswers | None] = lambda: None
 
 
 def action_commands() -> type[Provider]:
@@ -461,7 +463,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         return make(
             session, start.actor, self.leave_asking, self._shown, HANDLERS, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
-            waits_for=start.waits_for, attention=start.attention,
+            waits_for=start.waits_for, attention=start.attention, unsent=start.unsent,
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -727,9 +729,9 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     @property
     def unapplied(self) -> tuple[tuple[str, str], ...]:
-        """Return what was typed and not applied, each with its name."""
+        """Return what was typed and not applied, each with its name; what is kept anyway is left out."""
         card = self.run_screen.card if self.run_screen and self.run_screen.card_open else None
-        review = card.review if card is not None else None
+        review = card.review if card is not None and not card.review.keeps else None
         places = [getattr(place, "unapplied", ("", "")) for place in (review, *self.screen_stack)]
         return tuple((text, what) for text, what in places if text)
 
@@ -760,6 +762,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         if self._performance is not None:
             self._performance.end()
         lost = self._kept() if self._ended_by or self._keeping else ()
+        if self.run_screen is not None:
+            lost += self.run_screen.keep_answer()
         if self.hub is not None:
             try:
                 lost += await self.hub.close()
@@ -791,6 +795,7 @@ def run_app(
     perform: Callable[[], Performance | None] = _no_performance,
     record_screen: Path | None = None,
     request: str = "",
+    unsent: Callable[[], UnsentAnswers | None] = lambda: None,
 ) -> AppResult:
     """Show a thread, or the list of threads, until the user leaves.
 
@@ -814,6 +819,8 @@ def run_app(
         record_screen: the file that the screen is recorded into, None for none.
         perform: called once the thread is open; returns what is presented to an audience, None for nothing.
         request: the id of the request whose card is opened once the thread is shown; "" for none.
+        unsent: called once a thread is open; returns where answers are kept until they are sent, None for
+            nowhere.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
@@ -833,6 +840,7 @@ def run_app(
             attention,
             perform,
             request,
+            unsent,
         ),
         look,
     )

@@ -7,17 +7,19 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from hitl_tui.drivers.unsent_answers import UnsentAnswer
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
-from hitl_tui.engine.thread.comments import Comment, comments_of
+from hitl_tui.engine.thread.comments import Comment, comment_words, comments_of
 from hitl_tui.engine.thread.interrupts import is_deadlocked
 from hitl_tui.errors import UsageError
 from hitl_tui.view.comments import comment_lines
-from hitl_tui.view.form import Form, form_of, form_of_value
+from hitl_tui.view.form import Form, Path, form_of, form_of_value
 from hitl_tui.view.format import (
     PRIVATE_TEXT,
     NotJson,
@@ -266,6 +268,14 @@ def review_card(
     )
 
 
+def unsent_text(answer: UnsentAnswer) -> str:
+    """Return everything that a person has written for a request, as one text; "" for nothing."""
+    decided = "\n".join(f"{number}. {label}" for number, (_, label, _) in enumerate(answer.decided, 1))
+    typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in answer.fields)
+    comments = comment_words("", answer.comments)
+    return "\n".join(part for part in (decided, typed, answer.words.strip(), comments) if part)
+
+
 def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
     """Return a choice as drawn; `recommended` is the id of the one that enter takes."""
     return ChoiceView(
@@ -510,7 +520,45 @@ class AnswerDraft:
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
         """The labels of the decisions about the previous actions."""
+        self.filled = False
+        """Whether the form has texts that were typed before it was shown."""
         self._value: Any = _NOT_YET
+
+    def restore(self, kept: UnsentAnswer) -> None:
+        """Continue an answer that was not sent; what was decided about another question is left out."""
+        self.comments = kept.comments
+        if kept.asked == self.request.request_hash:
+            known = kept.decided[: max(len(self.actions) - 1, 0)]
+            self._decided = [answer for answer, _, _ in known]
+            self.labels = tuple((label, args) for _, label, args in known)
+            if kept.value:
+                self._value = kept.value[0]
+            if kept.editing and self.action is not None:
+                self.begin_edit()
+        if self.form is not None and kept.fields:
+            self.fill(dict(kept.fields))
+
+    def fill(self, texts: Mapping[Path, str]) -> None:
+        """Show the form with these texts in its fields."""
+        assert self.form is not None
+        fields = (replace(field, text=texts.get(field.path, field.text)) for field in self.form.fields)
+        self.form, self.filled = replace(self.form, fields=tuple(fields)), True
+
+    def unsent(self, thread: str, words: str, texts: Mapping[Path, str] | None) -> UnsentAnswer:
+        """Return what is kept of it until it is sent.
+
+        Args:
+            texts: the texts of the form's fields, None if nobody has typed there.
+        """
+        labels = zip(self._decided, self.labels, strict=True)
+        return UnsentAnswer(
+            thread, self.request.id, self.request.title, self.request.request_hash, words,
+            fields=tuple(texts.items()) if texts is not None and self.form is not None else (),
+            comments=self.comments,
+            decided=tuple((thaw(answer), label, thaw(args)) for answer, (label, args) in labels),
+            editing=self.editing,
+            value=(thaw(self._value),) if self.edited else (),
+        )  # fmt: skip
 
     @property
     def part(self) -> int:
@@ -551,12 +599,12 @@ class AnswerDraft:
         """Start to edit the current action's arguments; returns whether there is a form for it."""
         self.editing = True
         assert self.action is not None
-        self.form = edit_form(self.request, self.action)
+        self.form, self.filled = edit_form(self.request, self.action), False
         return self.form is not None
 
     def end_edit(self) -> None:
         """Return to the choices."""
-        self.editing, self.form, self._value = False, None, _NOT_YET
+        self.editing, self.form, self._value, self.filled = False, None, _NOT_YET, False
 
     def decide(self, choice: ChoiceView, words: str, args: Any = None) -> tuple[str, Any] | None:
         """Decide the current action; returns the label and the answer once all are decided, else None."""

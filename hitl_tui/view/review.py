@@ -13,10 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import command_refusal
+from hitl_tui.drivers.unsent_answers import UnsentAnswer, UnsentAnswers
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.thread.comments import Comment, comment_words
+from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
 from hitl_tui.view.card import (
     EDIT,
@@ -28,6 +29,7 @@ from hitl_tui.view.card import (
     how_it_went,
     looks_like_json,
     review_card,
+    unsent_text,
     value_answer,
     wants_text,
     words_first,
@@ -155,8 +157,11 @@ class Review:
         now: float,
         *,
         summoned: bool = False,
+        unsent: UnsentAnswers | None = None,
     ) -> None:
         self.summoned = summoned
+        self._unsent = unsent
+        self._kept: UnsentAnswer | None = None
         self.keymap = keymap
         self.words = ""
         self.texts: Mapping[Path, str] = {}
@@ -170,6 +175,7 @@ class Review:
         self._aside: dict[tuple[str, str], tuple[AnswerDraft, str]] = {}
         self._form: Form | None = None
         self.draft = AnswerDraft(request)
+        self._restore()
         self.begin(now)
 
     # The request.
@@ -216,25 +222,63 @@ class Review:
             self.since, self.refused, self.suggested = (), "", ""
         self._thread, self.actor = thread, actor
         if draft is not None and draft.request.payload == request.payload:
-            draft.request = request
+            draft.request, self.draft = request, draft
         else:
-            draft = AnswerDraft(request)
-        self.draft = draft
+            self.keep()
+            self.draft = AnswerDraft(request)
+            self._restore()
+            if draft is not None and not self.draft.comments:
+                self.draft.comments = draft.comments
         return self.begin(now)
 
     def _put_aside(self) -> None:
         if self.state != "sent":
-            self.draft.form = self._filled
+            self.keep()
+            if self.draft.form is not None and self.changed:
+                self.draft.fill(self.texts)
             self._aside[self._thread.thread_id, self.request.id] = (self.draft, self.words)
 
+    # What is kept in a file until it is sent.
+
+    def _restore(self) -> None:
+        """Continue an answer that an earlier session has not sent."""
+        self._kept = None
+        if self._unsent is not None:
+            self._kept = kept = self._unsent.load(self._thread.thread_id, self.request.id)
+            if kept is not None:
+                self.words = self.words or kept.words
+                self.draft.restore(kept)
+
     @property
-    def _filled(self) -> Form | None:
-        """Return the form with the texts of its fields."""
-        form = self.draft.form
-        if form is None or not self.changed:
-            return form
-        fields = (replace(field, text=self.texts.get(field.path, field.text)) for field in form.fields)
-        return replace(form, fields=tuple(fields))
+    def keeps(self) -> bool:
+        """Whether an unsent answer is kept in a file."""
+        return self._unsent is not None and not self._unsent.problem
+
+    def keep(self) -> str:
+        """Keep the answer in a file until it is sent; return why that is not possible, "" if it is.
+
+        A reason is said once.
+        """
+        if self._unsent is None or self.state in ("sent", "over"):
+            return ""
+        answer = self._answer
+        if answer == self._kept or (self._kept is None and answer.is_empty):
+            return ""
+        known, self._kept = self._unsent.problem, answer
+        self._unsent.save(answer)
+        return "" if known else self._unsent.problem
+
+    def drop_kept(self, request: Request) -> None:
+        """Remove the kept answer to a request: it was sent, or was closed after its request had gone."""
+        if self._unsent is not None:
+            self._unsent.remove(self._thread.thread_id, request.id)
+            if request.id == self.request.id:
+                self._kept = self._answer
+
+    @property
+    def _answer(self) -> UnsentAnswer:
+        texts = self.texts if self.changed or self.draft.filled else None
+        return self.draft.unsent(self._thread.thread_id, self.words, texts)
 
     def attend(self, thread: ReviewedThread) -> None:
         """Update who attends to the request; the unsent answer stays."""
@@ -624,10 +668,7 @@ class Review:
     @property
     def unapplied(self) -> tuple[str, str]:
         """Return the text typed so far and its name; "" for nothing."""
-        typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in self.texts.items())
-        comments = comment_words("", self.comments)
-        words = "\n".join(part for part in (typed if self.changed else "", self.reason, comments) if part)
-        return words, f"what you wrote about {self.request.title!r}"
+        return unsent_text(self._answer), f"what you wrote about {self.request.title!r}"
 
     @property
     def armed(self) -> bool:

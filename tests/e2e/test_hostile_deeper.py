@@ -29,7 +29,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
         yield Watched(terminal)
 
 
-def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
+def decide(watched: Watched, key: str, shows: str = "Your answer") -> None:
     """Answer what waits: open the card, look at it, send."""
     terminal = watched.terminal
     terminal.wait_for("WAITING")

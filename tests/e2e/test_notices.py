@@ -107,7 +107,7 @@ def test_a_thread_that_is_open_and_visible_does_not_ring(place: Path) -> None:
     with Terminal([*APP, "run", "review", "--input", "task=x", "--store", store], cwd=place) as screen:
         screen.wait_for("is next")
         screen.press("c")
-        screen.wait_for("Your decision")
+        screen.wait_for("Your answer")
         screen.wait_until(lambda: b"\x1b]2;(1) hitl-tui\x1b\\" in screen.raw, "the title")
         assert b"\x1b]9;" not in screen.raw
 

@@ -94,7 +94,7 @@ def to_the_card(terminal: Terminal) -> None:
     terminal.press("s")
     terminal.wait_for("WAITING")
     terminal.press("d")
-    terminal.wait_for("Your decision")
+    terminal.wait_for("Your answer")
 
 
 def to_the_node(terminal: Terminal) -> None:

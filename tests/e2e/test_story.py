@@ -26,7 +26,7 @@ def first_session() -> str:
         terminal.wait_for("WAITING")
 
         terminal.press("d")
-        terminal.wait_for("Your decision")
+        terminal.wait_for("Your answer")
         terminal.press_until("r", "say what to change")
         terminal.press(WORDS, "enter")
         terminal.press_until("enter", "send it now")
@@ -61,7 +61,7 @@ def second_session(thread: str) -> None:
         terminal.wait_for("WAITING")
 
         terminal.press("d")
-        terminal.wait_for("Your decision")
+        terminal.wait_for("Your answer")
         terminal.press_until("a", "send it now")
         terminal.press("enter")
         terminal.wait_for("approve by tester")
@@ -80,7 +80,7 @@ def third_session(thread: str) -> None:
         terminal.press("c")
         terminal.wait_for("WAITING")
         terminal.press("d")
-        terminal.wait_for("Your decision")
+        terminal.wait_for("Your answer")
         terminal.press_until("enter", "send it now")
         terminal.press("enter")
         terminal.wait_for("DONE")

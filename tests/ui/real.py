@@ -41,7 +41,7 @@ async def real(make: Any, size: tuple[int, int] = (120, 40), look: Look | None =
 
 async def asked(it: Desk, *words: str) -> None:
     """The card is there with these words, and the moment to read is over."""
-    await it.card_listens("Your decision", *words)
+    await it.card_listens("Your answer", *words)
 
 
 async def answer(it: Desk, *keys: str) -> None:

@@ -113,7 +113,7 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         await it.let_pass(UNDO * 3)
         assert not it.commands("answer")
         assert not any(isinstance(command, Answer) for command in it.driver.previewed)
-        assert "Your decision" in it.text()
+        assert "Your answer" in it.text()
 
 
 async def test_a_text_is_typed_at_once_on_a_card_that_a_key_opened():

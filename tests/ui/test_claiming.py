@@ -48,7 +48,7 @@ async def card(make: Any, *, look_seconds: float = 60) -> AsyncIterator[tuple[Sc
     async with live(runner, ready="WAITING") as it:
         it.run.attention = Attention(look_seconds=look_seconds)
         await it.press("d")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
         await it.until(lambda: it.card.review.state == "open", "the moment to read being over")
         yield it, store
 
@@ -75,7 +75,7 @@ async def test_leaving_the_card_releases_a_claim_unless_it_is_lasting() -> None:
         await it.press("k")
         await it.shows("you have claimed it until")
         await it.press("escape")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.until(lambda: there(store) == (), "given back")
 
 
@@ -143,7 +143,7 @@ async def test_a_terminal_that_closes_without_a_signal_ends_the_app(monkeypatch:
 async def test_a_short_look_at_the_card_is_not_shown_to_others() -> None:
     async with card(reviewed, look_seconds=60) as (it, store):
         await it.press("escape")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         assert there(store) == ()
 
 
@@ -212,7 +212,7 @@ async def test_allowed_calls_are_listed_and_revoked() -> None:
         entry = store.ledger("t")[-1]
         assert (entry.kind, entry.actor, entry.note) == ("allowance_revoked", "anna", "too wide")
         await it.press("escape")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.press("plus")
         await it.shows("nothing is allowed in this thread without asking")
 

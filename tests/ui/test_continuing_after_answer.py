@@ -92,7 +92,7 @@ async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_wai
         await it.shows("your vote counts: 1 of 2; it waits for bob", "WAITING", "1 of 2 votes")
         await it.shows("bob decides", "‖ others")
         assert "you decide" not in it.text()
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.press("?")
         await it.shows("Keys, words")
         await it.press("escape")
@@ -100,7 +100,7 @@ async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_wai
         it.run.query_one(FooterBar).say(())
         await it.press("d")
         await it.until(lambda: "your vote counts" in plain_text(it.run.query_one(FooterBar).message))
-        assert "Your decision" not in it.text()
+        assert "Your answer" not in it.text()
         (request,) = it.session.requests
         assert [(vote.actor, vote.answer) for vote in request.votes] == [("anna", "approve")]
 

@@ -160,4 +160,4 @@ def test_two_versions_are_side_by_side_if_there_is_room() -> None:
         terminal.wait_for("step 2, by again")
         terminal.wait_for("draft, side by side")
         terminal.press("escape")
-        terminal.wait_gone("Your decision")
+        terminal.wait_gone("Your answer")

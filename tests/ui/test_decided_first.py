@@ -82,7 +82,7 @@ async def test_typed_text_stays_until_the_card_is_closed(
         await zoe()
         await it.shows("zoe decided first (“I was first”)", "mywords", "close this")
         await it.press("enter")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.shows("reached the end")
 
 
@@ -91,5 +91,5 @@ async def test_an_empty_card_closes_and_says_who_decided(runner: GraphRunner, zo
     async with live(runner, ready="Good enough?") as it:
         await opened(it)
         await zoe()
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.shows("zoe decided first (“I was first”)")

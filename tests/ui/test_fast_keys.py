@@ -132,7 +132,7 @@ async def test_the_header_says_waiting_only_when_the_card_accepts_keys():
         header.show = watched  # type: ignore[method-assign]
         await it.press("c")
         it.driver.advance_all()
-        await it.shows("Your decision", "WAITING")
+        await it.shows("Your answer", "WAITING")
     assert states
     assert set(states) == {(True, True)}
 

@@ -17,7 +17,7 @@ from tests.ui.test_asking import asking
 async def open_card(it: Desk) -> None:
     it.app.gate._clock = it.clock
     await it.press("d")
-    await it.card_listens("Your decision", "keys work in half")
+    await it.card_listens("Your answer", "keys work in half")
     await it.shows("undoes it")
 
 
@@ -181,7 +181,7 @@ async def test_the_card_says_how_much_of_a_long_text_is_below():
     request = {"payload": {"command": command}, "subject": None}
     async with desk(asking({**request, "kind": "approve"}), size=(80, 24)) as it:
         await it.press("d")
-        await it.card_listens("Your decision", "more line")
+        await it.card_listens("Your answer", "more line")
         more = it.card.query_one("#card-more", LineView)
         for _ in range(40):
             if "end of the text" in plain_text(more.line(0)):
@@ -196,7 +196,7 @@ async def test_the_card_says_how_much_of_a_long_text_is_below():
 async def test_a_card_that_wants_only_a_text_takes_every_letter_as_text():
     async with desk(asking({"title": "Shall I go on?"})) as it:
         await it.press("d")
-        await it.card_listens("Your decision")
+        await it.card_listens("Your answer")
         for letter in "not yet, but soon":
             await it.press("space" if letter == " " else letter)
         await it.until(lambda: it.card.review.words == "not yet, but soon")

@@ -48,7 +48,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
         for key in ("s", "c", "e", "d"):
             await it.press(key)
             await it.shows(f"{HOLDER} runs this thread; you can view, pause or fork it")
-        assert "Your decision" not in it.text()
+        assert "Your answer" not in it.text()
         await it.press("p")
         await it.until(lambda: it.commands("pause"))
         await it.press("left_square_bracket")
@@ -57,7 +57,7 @@ async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
         it.driver.advance()
         await it.shows("your turn, press d")
         await it.press("d")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
         assert it.driver.commands == [Pause("anna", None, 10.0)]
 
 

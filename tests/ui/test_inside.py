@@ -54,7 +54,7 @@ async def test_a_branch_that_asks_is_decided_from_the_list():
         await it.press("I", "down", "down")
         await it.shows("May I?")
         await it.press("enter")
-        await it.shows("Your decision", "2 of 2")
+        await it.shows("Your answer", "2 of 2")
 
 
 async def test_the_graph_pane_shows_the_parts_of_the_selected_node():
@@ -67,7 +67,7 @@ async def test_the_graph_pane_shows_the_parts_of_the_selected_node():
 async def test_the_card_of_a_parent_names_the_thread_and_the_node_that_ask():
     async with real(nested.team) as it:
         await it.press("c")
-        await it.shows("Your decision", "is it good?", "node write of thread t/team#1", "all about moss")
+        await it.shows("Your answer", "is it good?", "node write of thread t/team#1", "all about moss")
 
 
 @pytest.mark.slow

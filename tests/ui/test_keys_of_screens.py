@@ -151,7 +151,7 @@ async def test_the_card_and_its_reason():
         await it.press("z")
         await it.gone("undo it")
         await it.press("f8")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ async def test_banners_and_failures_show_them():
 async def test_the_card_has_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("O")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
         it.clock.advance(GRACE + 0.1)
         await it.shows("undoes it")
         await it.press("a")

@@ -23,7 +23,7 @@ async def test_continue_opens_the_card_when_a_decision_waits():
         await it.press("c")
         await it.until(lambda: it.commands("run"))
         it.driver.advance_all()
-        await it.shows("Your decision", "REVISE", "Picture a lunch box")
+        await it.shows("Your answer", "REVISE", "Picture a lunch box")
 
 
 @pytest.mark.slow
@@ -33,7 +33,7 @@ async def test_stepping_leaves_the_card_closed():
         await it.until(lambda: it.commands("step"))
         it.driver.advance_all()
         await it.shows("WAITING")
-        assert "Your decision" not in it.text()
+        assert "Your answer" not in it.text()
 
 
 @pytest.mark.slow
@@ -100,13 +100,13 @@ async def test_travel_to_another_thread_of_the_family():
 async def test_editing_from_the_card_comes_back_to_it():
     async with desk(tapes.advisor_tape()) as it:
         await it.press("d")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
         it.clock.advance(GRACE + 0.1)
         await it.shows("undoes it")
         it.run.edit_channel("latest_draft")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.press("escape")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ async def test_the_footer_can_be_clicked():
     async with desk() as it:
         await it.shows("Decide")
         await it.pilot.click(offset=(it.text().splitlines()[-1].index("Decide"), 39))
-        await it.shows("Your decision")
+        await it.shows("Your answer")
 
 
 @pytest.mark.slow

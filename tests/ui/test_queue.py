@@ -247,13 +247,13 @@ async def test_a_key_that_means_nothing_costs_nothing(twelve: SQLiteCheckpointer
         assert shown(it) == ORDER
         await it.shows("12, live", "sorted by urgency")
         await it.press("slash", *"memo", "enter", "enter")
-        await it.shows("Your decision", "Is this draft good enough?")
+        await it.shows("Your answer", "Is this draft good enough?")
         await it.until(lambda: it.card.review.state == "open", "keys that decide")
         choices = it.run.query_one(Choices).options
         keys = dead_keys(it, *(option.key for option in choices))
         assert keys
         await it.press(*keys)
-        await it.shows("Your decision", "Is this draft good enough?", "approve", "send back")
+        await it.shows("Your answer", "Is this draft good enough?", "approve", "send back")
         assert it.app.screen is it.run
         assert it.card.review.state == "open"
         assert {name: twelve.ledger(name) for name in NAMES} == before
@@ -288,7 +288,7 @@ async def test_enter_opens_the_thread_with_the_card_of_the_request(twelve: SQLit
     async with queue(twelve) as it:
         await it.press("enter")
         await it.until(lambda: it.session.thread_id == "press-q3", "the most urgent")
-        await it.shows("Your decision", "publish them", "high risk")
+        await it.shows("Your answer", "publish them", "high risk")
         await it.press("escape")
         await it.press("n")
         await it.until(lambda: it.session.thread_id == "recall-k2", "the next")
@@ -302,14 +302,14 @@ async def test_working_through_the_queue_shows_the_position(
     async with queue(twelve, size=(80, 24)) as it:
         await it.press("slash", *"graph:advisor", "enter", "down", "enter")
         await it.until(lambda: it.session.thread_id == "blog-joins", "the second of four")
-        await it.shows("Your decision", "1 of 4 · step 5", "undoes it")
+        await it.shows("Your answer", "1 of 4 · step 5", "undoes it")
         for place, thread in ((2, "blog-indexes"), (3, "blog-closures"), (4, "blog-windows")):
             await it.press("n")
             await it.until(lambda thread=thread: it.session.thread_id == thread, thread)  # type: ignore[misc]
-            await it.shows("Your decision", f"{place} of 4 · step 5", "undoes it")
+            await it.shows("Your answer", f"{place} of 4 · step 5", "undoes it")
         await it.press("N")
         await it.until(lambda: it.session.thread_id == "blog-closures", "the one before")
-        await it.shows("Your decision", "3 of 4 · step 5", "undoes it")
+        await it.shows("Your answer", "3 of 4 · step 5", "undoes it")
         await it.press("Q")
         await it.shows("4 of 12, live")
         assert it.app.screen.query_one("#queue").selected.name == "blog-closures"  # type: ignore[attr-defined]

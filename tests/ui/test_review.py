@@ -23,7 +23,7 @@ from tests.ui.harness import Desk, desk
 
 async def open_card(it: Desk) -> None:
     await it.press("d")
-    await it.card_listens("Your decision", "advisor: ", "keys work in half")
+    await it.card_listens("Your answer", "advisor: ", "keys work in half")
     await it.shows("undoes it")
 
 
@@ -60,7 +60,7 @@ async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
         assert {choices.line(row)[0].role for row in range(len(choices.options))} == {"key-off"}
         await it.press("escape")
         await it.gone("Done typing")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ async def test_escape_leaves_it_waiting():
     async with desk() as it:
         await open_card(it)
         await it.press("escape")
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.shows("WAITING")
 
 
@@ -266,7 +266,7 @@ async def test_the_words_of_the_card_take_its_width(size: tuple[int, int]):
     words = "one after another and so on " * 20
     async with desk(asking(payload={"agent": "advisor", "feedback": words}), size=size) as it:
         await it.press("d")
-        await it.shows("Your decision", "keys work in half")
+        await it.shows("Your answer", "keys work in half")
         text = it.run.query_one("#card-text", LineView)
         rows = [plain_text(line) for line in text.lines]
         full = [row for row in rows if row.startswith(("one", "after", "another", "and", "so", "on"))]

@@ -43,7 +43,7 @@ async def listens(it: Screen) -> Clock:
     """The card is open, and its keys decide."""
     it.run.clock = clock = Clock()
     await it.press("d")
-    await it.card_listens("Your decision")
+    await it.card_listens("Your answer")
     return clock
 
 
@@ -108,7 +108,7 @@ async def test_form_input_is_kept_until_the_database_server_is_back(
         await it.press("enter")
         await it.shows("sending")
         clock.advance(UNDO + 0.01)
-        await it.gone("Your decision")
+        await it.gone("Your answer")
         await it.gone("WAITING")
     with closing(PostgresCheckpointer(postgres_url)) as store:
         answers = [entry.data for entry in store.ledger("t") if entry.kind == "answer"]

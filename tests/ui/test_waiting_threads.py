@@ -53,7 +53,7 @@ async def waiting(*names: str, first: str = "t") -> AsyncIterator[Screen]:
 async def card_of(it: Screen, thread: str) -> None:
     """The card of that thread is open and listens."""
     await it.until(lambda: it.session.thread_id == thread, thread)
-    await it.card_listens("Your decision")
+    await it.card_listens("Your answer")
 
 
 def statuses(it: Screen) -> dict[str, str]:

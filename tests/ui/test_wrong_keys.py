@@ -82,7 +82,7 @@ async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
             back = way_back.split()
             await it.press(key)
             if key == "enter":
-                await it.shows("Your decision", "press the key twice")
+                await it.shows("Your answer", "press the key twice")
             await it.pilot.pause()
             for pressed in back:
                 await it.press(pressed)
@@ -101,7 +101,7 @@ async def memo(it: Screen) -> Clock:
     it.run.clock = clock = Clock()
     await it.press(*["down"] * ORDER.index("memo-42"), "enter")
     await it.until(lambda: it.session.thread_id == "memo-42", "the thread")
-    await it.card_listens("Your decision")
+    await it.card_listens("Your answer")
     return clock
 
 

@@ -191,7 +191,7 @@ class Hosts:
             if case.ready:
                 await screen.shows(case.ready)
             if "d" in case.keys:
-                await screen.shows("Your decision")
+                await screen.shows("Your answer")
                 await screen.until(lambda: screen.card.review.state == "open", "the card listens")
             await screen.press(case.key or action.default_keys[0])
             if case.listed is None or case.choice:

@@ -47,6 +47,7 @@ from hitl_tui.view.session import PaintPace, ViewSession
 from hitl_tui.view.status import StatusLine, status
 
 if TYPE_CHECKING:
+    from hitl_tui.drivers.unsent_answers import UnsentAnswers
     from hitl_tui.engine.commands.command import DoubleTexting
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.loading.known import KnownGraph
@@ -90,6 +91,7 @@ class RunScreen(RunPanes):
         inputs: inputs of a thread without a step; None if they are asked for, or its defaults are used.
         breaks: breakpoints of the first thread's graph, as `--break` takes them.
         waits_for: what a running node waits for before it can begin, in words; "" for nothing.
+        unsent: returns where answers are kept until they are sent, None for nowhere.
 
     Attributes:
         came_from: the thread that was last opened from the queue.
@@ -122,6 +124,7 @@ class RunScreen(RunPanes):
         keymap: Keymap | None = None,
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
+        unsent: Callable[[], UnsentAnswers | None] = lambda: None,
     ) -> None:
         super().__init__(session.hub, actor, keymap or load_keymap({}))
         self._first = session
@@ -131,6 +134,7 @@ class RunScreen(RunPanes):
         self._breaks = breaks
         self.waits_for = waits_for
         self.attention = attention or Attention()
+        self._unsent = unsent
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
         self.left: dict[str, Progress] = {}
@@ -202,6 +206,18 @@ class RunScreen(RunPanes):
         else:
             await session.driver.execute(Start({}, self.actor))
 
+    def _report_gone(self, session: ViewSession) -> None:
+        """Save, as a text, what the person wrote earlier about requests that wait no more, and say where."""
+        if (unsent := self._unsent()) is None:
+            return
+        from hitl_tui.ui.terminal import keep_text
+        from hitl_tui.view.card import unsent_text
+
+        for answer in unsent.take_gone(session.thread_id, [asked.id for asked in session.requests]):
+            if text := unsent_text(answer):
+                kept = keep_text(text, f"what you wrote about {answer.title!r}")
+                self.show_message(kept, "No longer asked")
+
     def _ask_inputs(
         self, session: ViewSession, before: ViewSession | None, context: Sequence[ContextField]
     ) -> None:
@@ -235,6 +251,7 @@ class RunScreen(RunPanes):
     def _begin_following(self) -> None:
         if self.session is not None:
             start_work(self, partial(self._follow, self.session), group="follow", exclusive=True)
+            self._report_gone(self.session)
 
     async def _follow(self, session: ViewSession) -> None:
         """Show what happens as long as a session is shown; block while nothing happens."""
@@ -826,7 +843,10 @@ class RunScreen(RunPanes):
         self.read_styles("card")
         self.set_class(True, "-deciding")
         if self.card is None:
-            review = Review(session, request, self.actor, self.keymap, self.clock(), summoned=summoned)
+            review = Review(
+                session, request, self.actor, self.keymap, self.clock(),
+                summoned=summoned, unsent=self._unsent(),
+            )  # fmt: skip
             beside = self.query_one(ValuePane)
             self.card = ReviewPane(review, session, self, beside, attention=self.attention, clock=self.clock)
             self.query_one("#body").mount(self.card)
@@ -884,6 +904,14 @@ class RunScreen(RunPanes):
     async def send_decision(self) -> bool:
         """Send at once what could still be undone; return False if it was refused."""
         return not self.card_open or self.card is None or await self.card.send_at_once()
+
+    def keep_answer(self) -> tuple[str, ...]:
+        """Keep the unsent answer on the card in its file; return a sentence that says so."""
+        if not self.card_open or self.card is None or not self.card.review.keeps:
+            return ()
+        self.card.keep()
+        text, what = self.card.review.unapplied
+        return (f"{what} is kept until you send it",) if text else ()
 
     def close_card(self) -> None:
         """Hide the card; the request continues to wait."""

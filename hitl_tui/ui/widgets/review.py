@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
+from textual.widgets import TextArea
 
 from hitl_tui.engine.commands import Answer, Command, LookAt, Run, Unclaim
 from hitl_tui.engine.log.requests import Request
@@ -23,7 +24,7 @@ from hitl_tui.ui.screens.modal import Severity
 from hitl_tui.ui.terminal_input import is_burst
 from hitl_tui.ui.textual_private import force_layout
 from hitl_tui.ui.widgets.choices import Choices
-from hitl_tui.ui.widgets.form import AnswerForm
+from hitl_tui.ui.widgets.form import AnswerForm, FieldBox
 from hitl_tui.ui.widgets.lines import LineView, TextView
 from hitl_tui.ui.widgets.safe_text import ReasonField
 from hitl_tui.ui.widgets.value import ValuePane
@@ -39,6 +40,8 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _TICK: Final = 0.1
+_KEEP_AFTER: Final = 0.3
+"""Seconds after a key until what was typed is in a file."""
 _LARGER: Final = "make the window larger"
 _SMALL: Final = 26
 _NODE: Final = 40
@@ -136,6 +139,7 @@ class ReviewPane(Vertical):
         self._wrapped_for = 0
         self._has_more = False
         self._timer: Timer
+        self._keeping: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield TextView("card-text")
@@ -152,7 +156,7 @@ class ReviewPane(Vertical):
             self.query_one(name, LineView).can_focus = False
         self.watch(self.query_one("#card-text"), "scroll_y", self.show_more, init=False)
         self._timer = self.set_interval(_TICK, self._tick, pause=True)
-        self.border_title = Content("Your decision")
+        self.border_title = Content("Your answer")
         self._look_at(self._session, self._review.request)
         self._do(self._review.begin(self._clock()))
 
@@ -176,6 +180,25 @@ class ReviewPane(Vertical):
         if self.is_mounted:
             self._look_at(session, request)
             self._do(effects)
+
+    @on(TextArea.Changed)
+    @on(FieldBox.Typed)
+    def _changed(self) -> None:
+        """Keep what is typed in a file, shortly after the key."""
+        if self._keeping is None:
+            self._keeping = self.set_timer(_KEEP_AFTER, self.keep)
+
+    def keep(self) -> None:
+        """Keep the unsent answer in a file now."""
+        if self._keeping is not None:
+            self._keeping.stop()
+            self._keeping = None
+        if problem := self.review.keep():
+            self._host.show_message(problem, severity="warning")
+
+    def on_unmount(self) -> None:
+        """Keep what was typed last."""
+        self._review.keep()
 
     def _look_at(self, session: ViewSession, request: Request) -> None:
         """Show others that this person has the card open, once that lasts a while."""
@@ -202,6 +225,9 @@ class ReviewPane(Vertical):
         """Hide the card: cancel sending, and release a claim that was made here without a decision."""
         self.is_open = False
         self.take_back()
+        if self._review.state == "over":
+            self._review.drop_kept(self._review.request)
+        self.keep()
         session, request, actor = self._session, self._review.request, self._review.actor
         self._look_away()
         claim = claim_of(session.view.attending, request, session.hub.now())
@@ -377,6 +403,7 @@ class ReviewPane(Vertical):
     def _do(self, effects: Iterable[Effect]) -> None:
         """Show the state of the review, and carry out its effects."""
         self.show()
+        self._changed()
         (self._timer.resume if self._review.timed else self._timer.pause)()
         session = self._session
         for effect in effects:
@@ -429,6 +456,7 @@ class ReviewPane(Vertical):
                 await self._load_since(session, request)
                 self._host.restore_draft(session)
             return False
+        self._review.drop_kept(request)
         await self._host.after_answer(session)
         return True
 

@@ -54,7 +54,7 @@ async def test_on_screen(store: PostgresCheckpointer, tmp_path: Path, place: str
         it.run.clock = clock = Clock()
         if place == "card":
             await it.press("d")
-            await it.card_listens("Your decision")
+            await it.card_listens("Your answer")
             await it.press("a")
             await it.shows("sending")
             clock.advance(UNDO + 0.01)
