@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.invocation import same_store
-from hitl_tui.cli.opening import find_thread, signer_of
+from hitl_tui.cli.opening import signer_of
 from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say, table
 from hitl_tui.cli.thread import OpenStored, on_log
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
     from hitl_tui.view.blame import BlameLine
     from hitl_tui.view.first_difference import FirstDifference
-    from hitl_tui.view.followed import DecisionOutcome
     from hitl_tui.view.shapes import ThreadDocument
 
 
@@ -184,10 +183,12 @@ def _say_step(at: LoggedPlace, values: dict[str, Any], signing_key: str) -> None
 def _say_mine(opened: OpenStored, at: LoggedPlace) -> None:
     """Print at the newest step the person's last decision, its outcome, and how to undo it."""
     if at.step == at.thread.snapshot().progress.head:
-        from hitl_tui.view.followed import dated_lines
+        from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
+        from hitl_tui.view.followed import dated_lines, followed
 
-        for decision in _mine(opened, at.thread.thread_id, 1):
-            say("", "your last decision:", *dated_lines(decision))
+        wanted = DecisionFilter(person=opened.settings.reviewer, thread=at.thread.thread_id)
+        for decided in DecisionSearch(opened.store, wanted).all(1):
+            say("", "your last decision:", *dated_lines(followed(decided, same_store(runs=True))))
 
 
 _FACTS = 8
@@ -195,28 +196,21 @@ _AT_ONCE = 50
 
 
 @click.command()
-@click.argument("thread", required=False, shell_complete=complete_thread)
+@thread_argument
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many steps to show."
 )
 @click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
-@click.option("--mine", is_flag=True, help="What you decided, newest first, with its results.")
-@on_log(acts=True)
-def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | None, mine: bool) -> ExitCode:
+@on_log()
+def log(opened: OpenStored, *, thread: str, limit: int, before: int | None) -> ExitCode:
     """Show the steps of a thread, oldest first.
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
-    --mine shows your decisions instead, in all threads or in THREAD: what ran then, how it ended or what
-    was asked next, and how to undo each.
+    `hitl-tui decisions --thread THREAD` shows what followed each decision, and how to undo it.
 
         hitl-tui log r1
         hitl-tui log r1 --before 100 --limit 20
-        hitl-tui log --mine
     """
-    if mine:
-        return _print_mine(opened, thread, limit)
-    if thread is None:
-        raise UsageError("which thread?", "name it, or give --mine")
     reading = opened.thread(thread)
     ledger = reading.ledger()
     points = reading.history(before=before, limit=limit)[::-1]
@@ -240,37 +234,6 @@ def log(opened: OpenStored, *, thread: str | None, limit: int, before: int | Non
     if before is None:
         say(*failed_at(reading.snapshot().progress))
     return ExitCode.DONE
-
-
-def _print_mine(opened: OpenStored, thread: str | None, limit: int) -> ExitCode:
-    from hitl_tui.view.followed import followed_lines
-
-    decisions = list(_mine(opened, thread, limit))
-    if opened.as_json:
-        from hitl_tui.cli.reports import MineDocument
-
-        emit(MineDocument(person=opened.settings.reviewer, decisions=tuple(decisions)))
-        return ExitCode.DONE
-    from hitl_tui.cli.documents import time
-
-    for decision in decisions:
-        at = (time(decision.at) or "").partition(".")[0].replace("T", " ")
-        first, *rest = followed_lines(decision)
-        say(f"{at} UTC: {first}", *rest)
-    if not decisions:
-        say(f"{opened.settings.reviewer} has decided nothing here", err=True)
-    return ExitCode.DONE
-
-
-def _mine(opened: OpenStored, thread: str | None, limit: int) -> Iterator[DecisionOutcome]:
-    """Return the decisions of the current reviewer, newest first, in one thread or in all."""
-    from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
-    from hitl_tui.view.followed import followed
-
-    name = "" if thread is None else find_thread(opened.store, thread)
-    options = same_store(runs=True)
-    wanted = DecisionFilter(person=opened.settings.reviewer, thread=name)
-    return (followed(decided, options) for decided in DecisionSearch(opened.store, wanted).all(limit))
 
 
 def _with_updates(

@@ -113,6 +113,7 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "workers": Entry("hitl_tui.cli.worker", "Show which worker runs what, and what is queued."),
         "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at another one."),
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
+        "decisions": Entry("hitl_tui.cli.decisions", "Search the decisions of all threads, newest first."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
         "blame": Entry("hitl_tui.cli.inspect", "Show who last wrote each part of a channel."),
         "find": Entry("hitl_tui.cli.history", "Search all steps of a thread for a text, newest first."),

@@ -422,11 +422,12 @@ class ThreadsDocument(Document, frozen=True):
     ]
 
 
-class MineDocument(Document, frozen=True):
-    """`log --mine`."""
+class DecisionLogDocument(Document, frozen=True):
+    """`decisions`."""
 
-    person: Annotated[str, about("The person whose decisions these are.")]
     decisions: Annotated[tuple[DecisionOutcome, ...], about("The decisions, newest first.")]
+    looked: Annotated[int, about("The number of decisions that were searched.")]
+    more: Annotated[bool, about("Whether older ones were not searched, because of `--limit`.")]
 
 
 class NoticeDocument(Document, frozen=True):

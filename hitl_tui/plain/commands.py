@@ -12,6 +12,7 @@ from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
+from hitl_tui.plain.decisions import decisions
 from hitl_tui.plain.editing import edit, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches, why_tainted
 from hitl_tui.plain.inside import look_within
@@ -103,8 +104,17 @@ _OTHERS: Final = (
         list_steps,
         (
             ("", "list the last steps"),
-            ("mine", "your decisions, what followed and how to undo them; mine all: in all threads"),
+            ("mine", "your decisions in this thread, their results and how to undo them"),
             ("route 3", "what the route after step 3 returned, what it read, and its code"),
+        ),
+    ),
+    PlainCommand(
+        "",
+        "decisions",
+        decisions,
+        (
+            ("WORDS", "search the decisions of all threads; by:me, thread:r1 and since:7d narrow it down"),
+            ("2", "open the second at its step"),
         ),
     ),
     PlainCommand(

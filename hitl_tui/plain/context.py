@@ -19,6 +19,7 @@ from hitl_tui.errors import ServerBusy
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.console import Console
 from hitl_tui.view.comments import in_order
+from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.format import capital
 from hitl_tui.view.lines import content
 from hitl_tui.view.notices import Notice
@@ -59,6 +60,7 @@ class Context:
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
         node_text: what nodes write, as far as it was printed.
         listed: the last list of requests.
+        decisions: the last list of decisions.
         graphs: the last list of known graphs.
         news: events elsewhere in the store that were not printed yet.
         unprinted: events of the thread from outside that were not printed yet.
@@ -80,6 +82,7 @@ class Context:
     stepping: bool = False
     node_text: NodeText = field(default_factory=NodeText)
     listed: tuple[QueueRow, ...] = ()
+    decisions: tuple[DecisionOutcome, ...] = ()
     graphs: tuple[KnownGraph, ...] = ()
     news: list[str] = field(default_factory=list)
     unprinted: list[Event] = field(default_factory=list)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitl_tui.config import watches_file
-from hitl_tui.drivers.decided import DecisionFilter
 from hitl_tui.drivers.expressions import check_expression
 from hitl_tui.drivers.history import Asked, Moment, SearchHit
 from hitl_tui.drivers.protocol import Check, Checked, Snapshot
@@ -15,7 +14,7 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.context import Context, Places
 from hitl_tui.view.answers import find_channel
 from hitl_tui.view.findings import MEANING, changed_words, checked_words, finding_line
-from hitl_tui.view.followed import dated_lines, followed, followed_in
+from hitl_tui.view.followed import dated_lines, followed_in
 from hitl_tui.view.format import capital, count, inline
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.hits import answer_line, hit_line, moment_line
@@ -40,13 +39,13 @@ _CHECKS: Final[dict[str, Check]] = {"": "log", "log": "log", "strict": "strict",
 
 
 def list_steps(context: Context, typed: str) -> None:
-    """List the last steps; "mine" and "mine all" list your decisions, "route 3" shows the route after step 3.
+    """List the last steps; "mine" lists your decisions, "route 3" shows the route after step 3.
 
     Raises:
         UsageError: the words name none of these.
     """
-    if typed in ("mine", "mine all"):
-        _list_mine(context, everywhere=typed == "mine all")
+    if typed == "mine":
+        _list_mine(context)
         return
     word, _, number = typed.partition(" ")
     if word == "route" and (not number or number.isdecimal()):
@@ -55,7 +54,7 @@ def list_steps(context: Context, typed: str) -> None:
     if typed:
         raise UsageError(
             f"{typed!r} is not listed",
-            "l lists the last steps, l mine or l mine all your decisions, l route 3 the route after step 3",
+            "l lists the last steps, l mine your decisions, l route 3 the route after step 3",
         )
     driver = context.driver
     if points := context.run(driver.history(limit=_STEPS))[::-1]:
@@ -78,20 +77,15 @@ def _show_route(context: Context, step: int) -> None:
         context.console.say(f"There is no choice after step {step}: it has one edge.")
 
 
-def _list_mine(context: Context, *, everywhere: bool) -> None:
-    snapshot, hub = context.snapshot(), context.hub
-    if everywhere:
-        search = hub.decisions(DecisionFilter(person=context.actor))
-        decisions = [followed(decided) for decided in search.all(_DECISIONS)]
-    else:
-        decisions = context.run(
-            followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
-        )
+def _list_mine(context: Context) -> None:
+    snapshot = context.snapshot()
+    decisions = context.run(
+        followed_in(context.driver, snapshot.progress, snapshot.ledger, context.actor, _DECISIONS)
+    )
     for decision in decisions:
         context.console.say(*dated_lines(decision))
     if not decisions:
-        where = "store" if everywhere else "thread"
-        context.console.say(f"{name(context.actor)} has decided nothing in this {where}.")
+        context.console.say(f"{name(context.actor)} has decided nothing in this thread.")
 
 
 def find(context: Context, typed: str) -> None:
@@ -153,6 +147,11 @@ def _show(context: Context, places: Places) -> None:
     if thread:
         context.console.say(f"o {short_id(thread)} opens that thread.")
         return
+    show_step(context, step)
+
+
+def show_step(context: Context, step: int) -> None:
+    """Show a step of the thread."""
     driver = context.driver
     (point,) = context.run(driver.history(step + 1, 1))
     updates = context.run(driver.updates(step, step))[step]

@@ -130,7 +130,7 @@ class Columns(NamedTuple):
     then: int
 
 
-_HEADS: Final = ("when", "who", "thread", "what", "why", "result")
+HEADS: Final = ("when", "who", "thread", "what", "why", "result")
 _LEAST_WIDTH: Final = 60
 _TIMES_FROM: Final = 100
 """Cells from which a row has room for the time of another day."""
@@ -145,12 +145,12 @@ def columns_of(decisions: Sequence[DecisionOutcome], width: int) -> Columns:
     who = min(max([cells(_who(each)) for each in decisions], default=0), 14 if width >= _TIMES_FROM else 8)
     thread = min(max([cells(_thread(each)) for each in decisions], default=0), width // 6)
     when, who, thread = (
-        max(size, cells(head)) for size, head in zip((when, who, thread), _HEADS[:3], strict=True)
+        max(size, cells(head)) for size, head in zip((when, who, thread), HEADS[:3], strict=True)
     )
-    rest = max(width, _LEAST_WIDTH) - when - who - thread - _GAP * (len(_HEADS) - 1)
+    rest = max(width, _LEAST_WIDTH) - when - who - thread - _GAP * (len(HEADS) - 1)
     needs = [
         max(cells(head), *(cells(words(each)) for each in decisions), 0)
-        for head, words in zip(_HEADS[3:], (done_words, _why, then_words), strict=True)
+        for head, words in zip(HEADS[3:], (done_words, _why, then_words), strict=True)
     ]
     what, why, then = _shares(needs, rest)
     return Columns(when, who, thread, what, why, then)
@@ -184,7 +184,7 @@ def _why(decision: DecisionOutcome) -> str:
 
 def heading(columns: Columns) -> Line:
     """Return the row with the names of the columns."""
-    return (Span(_joined(_HEADS, columns), "dim"),)
+    return (Span(_joined(HEADS, columns), "dim"),)
 
 
 def decision_line(decision: DecisionOutcome, columns: Columns) -> Line:
@@ -201,17 +201,18 @@ def decision_line(decision: DecisionOutcome, columns: Columns) -> Line:
     )
 
 
-def plain_rows(decisions: Sequence[DecisionOutcome], width: int) -> list[str]:
-    """Return decisions as rows of text, below the names of the columns."""
-    columns = columns_of(decisions, width)
-    rows = [_joined(_HEADS, columns)]
-    for decision in decisions:
-        texts = (
-            _when(decision, columns), _who(decision), thread_name(decision.thread, columns.thread),
-            done_words(decision), _why(decision), then_words(decision),
-        )  # fmt: skip
-        rows.append(_joined(texts, columns))
-    return rows
+def texts_of(decision: DecisionOutcome) -> tuple[str, ...]:
+    """Return the texts of a row, below `HEADS`; sanitised."""
+    return (
+        local_time(decision.at), _who(decision), _thread(decision), done_words(decision), _why(decision),
+        then_words(decision),
+    )  # fmt: skip
+
+
+def sentence_of(decision: DecisionOutcome) -> str:
+    """Return a decision in words, for plain text: when, who, where, what, why, and the result."""
+    when, who, thread, what, why, then = texts_of(decision)
+    return f"{when}, {who or 'a program'}, {thread}: {what}{why and f'; because: {why}'}; result: {then}"
 
 
 def _joined(texts: Iterable[str], columns: Columns) -> str:

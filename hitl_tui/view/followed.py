@@ -185,10 +185,16 @@ def _ways_to_undo(decided: Decided, options: str) -> Iterable[TakeBack]:
         yield TakeBack("rollback", command_line("rollback", thread, options=options), handlers)
 
 
-def followed_lines(decision: DecisionOutcome) -> list[str]:
-    """Describe a decision, what happened after it and how to undo it; sanitised."""
+def followed_lines(decision: DecisionOutcome, me: str | None = None) -> list[str]:
+    """Describe a decision, what happened after it and how to undo it; sanitised.
+
+    Args:
+        me: who reads it; None for the person who decided.
+    """
     name = thread_name(decision.thread, _NAME)
-    lines = [f"{name}, step {decision.step}: you {done_words(decision)}"]
+    by_me = me is None or decision.actor == me
+    who = "you" if by_me else sanitise_line(decision.actor or decision.by or "a program", _NAME)
+    lines = [f"{name}, step {decision.step}: {who} {done_words(decision)}"]
     if decision.note:
         lines.append(f"  because: {sanitise_line(decision.note, _TITLE)}")
     none = "nothing ran" if decision.status in _OVER else "nothing ran yet"
@@ -196,9 +202,9 @@ def followed_lines(decision: DecisionOutcome) -> list[str]:
     return [*lines, *(line for way in decision.take_back for line in _way_lines(way))]
 
 
-def dated_lines(decision: DecisionOutcome) -> list[str]:
+def dated_lines(decision: DecisionOutcome, me: str | None = None) -> list[str]:
     """Return what `followed_lines` does, with the time of the decision in front."""
-    title, *rest = followed_lines(decision)
+    title, *rest = followed_lines(decision, me)
     return [f"{local_time(decision.at)}  {title}", *rest]
 
 

@@ -211,7 +211,7 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
         f"export r {file}.html --format html",
         "replay r", "test r@1", "artifacts r", "decide r --answer revise --dry-run", "claim r",
         "allow r --list", "copy r card", "graphs",
-        "watch --once", "log --mine", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes",
+        "watch --once", "decisions", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes",
         "keys", "config", "doctor", "show none", "size r", "delete c --yes --force", "deleted", "vacuum",
     ]  # fmt: skip
     # Those of workers take a server, see tests/team/workers; items a graph of LangGraph, see its test_items;

@@ -93,7 +93,7 @@ def test_several_threads_are_deleted_and_pruned_and_the_size_of_the_store_is_sho
     output = talk(
         "P\n\n\n\nP older_than=soon\nP older_than=0s keep_last=1 force\nno\nP older_than=0s\nyes\n"
         "X mail-bot-1 mail-bot-2 force note=done\nyes\nX 'a\nS\nS mail-bot-3\n"
-        "S order-7\nvacuum\nyes\nS deleted\nl mine all\nq\n",
+        "S order-7\nvacuum\nyes\nS deleted\ndecisions by:me\nq\n",
         "resume", "order-7", "--plain",
     ).out  # fmt: skip
     assert "no rule says what to delete" in output

@@ -8,8 +8,9 @@ import pytest
 
 from hitl_tui.drivers.decided import DecisionFilter, Wanted
 from hitl_tui.view.cells import cells
-from hitl_tui.view.decisions import columns_of, moment_of, plain_rows, read_filter, with_mine
+from hitl_tui.view.decisions import columns_of, decision_line, moment_of, read_filter, sentence_of, with_mine
 from hitl_tui.view.followed import DecisionOutcome
+from hitl_tui.view.spans import plain_text
 
 NOW = 1_763_000_000_000_000
 DAY = 86_400_000_000
@@ -26,6 +27,10 @@ def decision(**changes: object) -> DecisionOutcome:
         "take_back": (), "actor": "ann",
     }  # fmt: skip
     return DecisionOutcome(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+def row(shown: DecisionOutcome, width: int) -> str:
+    return plain_text(decision_line(shown, columns_of([shown], width)))
 
 
 def test_words_people_threads_and_times_are_distinguished() -> None:
@@ -85,20 +90,18 @@ def test_rows_fill_the_width_and_texts_share_it(width: int) -> None:
     columns = columns_of([long], width)
     assert sum(columns) + 2 * (len(columns) - 1) == width
     assert min(columns) >= 3
-    assert all(cells(row) <= width for row in plain_rows([long], width))
+    assert cells(row(long, width)) == width
 
 
 def test_a_narrow_row_has_the_day_and_a_wide_one_the_time_too() -> None:
     moment = datetime.fromtimestamp(NOW / 1e6)
     for width, text in ((80, f"{moment:%Y-%m-%d}  "), (120, f"{moment:%Y-%m-%d %H:%M}  ")):
-        (_, row) = plain_rows([decision()], width)
-        assert row.startswith(text)
+        assert row(decision(), width).startswith(text)
 
 
 def test_a_text_has_the_room_that_others_leave() -> None:
     title = "Is this a good and long enough title for a row?"
-    (_, row) = plain_rows([decision(title=title)], 120)
-    assert title in row
+    assert title in row(decision(title=title), 120)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +120,17 @@ def test_a_text_has_the_room_that_others_leave() -> None:
 def test_a_row_says_what_was_done_and_what_came_of_it(
     changes: dict[str, object], what: str, then: str
 ) -> None:
-    (_, row) = plain_rows([decision(**changes)], 160)
-    assert what.strip() in row
-    assert row.endswith(then)
+    shown = row(decision(**changes), 160).rstrip()
+    assert what.strip() in shown
+    assert shown.endswith(then)
+
+
+def test_a_decision_in_words() -> None:
+    said = sentence_of(decision(note="it reads well", actor=None))
+    assert said.endswith("a program, r1: approved “Is it good?”; because: it reads well; result: done")
 
 
 def test_texts_from_outside_can_not_draw() -> None:
     hostile = decision(note="a\x1b[31mb\u202ec", actor="x\x1b]0;y", thread="t\x9b", title="q\nr")
-    assert not any(
-        ord(char) < 32 or char in "\x9b\u202e" for row in plain_rows([hostile], 120) for char in row
-    )
+    for text in (row(hostile, 120), sentence_of(hostile)):
+        assert not any(ord(char) < 32 or char in "\x9b\u202e" for char in text)

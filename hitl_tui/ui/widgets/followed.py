@@ -17,7 +17,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 _LOOKS_EVERY: Final = 0.5
 _NARROWEST: Final = 20
 _MOST: Final = 20
-"""Number of decisions that are shown; `log --mine` has all of them."""
+"""Number of decisions that are shown; `hitl-tui decisions` has all of them."""
 
 
 class FollowedPane(LineView):
