@@ -45,8 +45,8 @@ def decisions(
     """Search the decisions of all threads, newest first.
 
     Each is a row: when, who, in which thread, what, why, and the result. WORDS are looked for in the
-    question, the reason, the answer, what the question showed, and the text decided about, as it was then;
-    capitals do not matter, and private values are never searched. by:ann, thread:report, since:7d and
+    question, the reason, the answer, what the question showed, and the text decided about, as it was then.
+    Capitals do not matter, and private values are never searched. by:ann, thread:report, since:7d and
     until:2026-11-20 are understood among WORDS, too; after --, "-" before a word leaves out what has it.
     Exit code 1 if nothing matches.
 
