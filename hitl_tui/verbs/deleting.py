@@ -49,7 +49,7 @@ async def deletion(at: At, what: Sequence[str] | Retention, *, forks: bool = Tru
         what: the threads, or the rule of `prune`.
         forks: where all or none are deleted, their forks may go with them.
     """
-    from hitl_tui.view.deletion import plan_words, result_words, stays_lines
+    from hitl_tui.view.deletion import plan_words, stays_lines
 
     force = AskReply("", at.given).yes(FORCE.name)
     while True:
@@ -70,9 +70,9 @@ async def deletion(at: At, what: Sequence[str] | Retention, *, forks: bool = Tru
         yield _delete(at, plan, reply.text(NOTE.name), entries)
     except HitlError:
         if entries:
-            yield Show(result_words(plan, len(entries)))
+            yield _result(plan, entries, None)
         raise
-    yield Show(result_words(plan, len(entries)), document=_document(at, plan, entries))
+    yield _result(plan, entries, _document(at, plan, entries))
 
 
 def _look(at: At, what: Sequence[str] | Retention, *, forks: bool, force: bool) -> Work:
@@ -136,6 +136,13 @@ def _delete(at: At, plan: DeletionPlan, note: str | None, entries: list[LedgerEn
         await at.hub.delete(plan, actor=at.actor or None, note=note, on_batch=on_batch, alone=at.leaves)
 
     return Work("deleting…", delete, stopping="stopping after the current batch")
+
+
+def _result(plan: DeletionPlan, entries: Sequence[LedgerEntry], document: DeleteDocument | None) -> Show:
+    from hitl_tui.view.deletion import left_lines, result_words
+
+    gone = {entry.thread_id for entry in entries}
+    return Show(result_words(plan, len(gone)), document=document, more=tuple(left_lines(plan, gone)))
 
 
 def _document(at: At, plan: DeletionPlan, entries: Sequence[LedgerEntry] = ()) -> DeleteDocument:

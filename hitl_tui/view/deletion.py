@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from hitl_tui.view.shapes import Document
 _NAME: Final = 60
 _CHANNEL: Final = 40
 _WHY: Final = 200
+_LEFT: Final = 5
 _CHANNELS: Final = 3
 """How many channels of a thread are named in a list of many."""
 SIZE_HEADS: Final = ("THREAD", "STEPS", "SIZE", "LARGEST PART")
@@ -103,6 +104,14 @@ def result_words(plan: DeletionPlan, gone: int) -> str:
     stayed = len(plan.going) - gone
     rest = f"{count(stayed, 'thread')} kept; " if stayed else ""
     return f"deleted {count(gone, 'thread')}; {rest}`hitl-tui deleted` shows their last hashes"
+
+
+def left_lines(plan: DeletionPlan, gone: Collection[str]) -> list[str]:
+    """Name the first few threads of a deletion that was stopped before they were deleted."""
+    left = [thread.thread_id for thread in plan.going if thread.thread_id not in gone]
+    rest = len(left) - _LEFT
+    names = ", ".join(thread_name(name, _NAME) for name in left[:_LEFT])
+    return [f"not deleted: {names}{f' and {rest:,} more' if rest > 0 else ''}"] if left else []
 
 
 def size_rows(sizes: Sequence[ThreadSize]) -> list[tuple[str, str, str, str]]:

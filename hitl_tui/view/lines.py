@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hitl_tui.drivers.node_streams import own_out, terminal_columns
-from hitl_tui.errors import UsageError
 from hitl_tui.view.cells import cells, cut, narrow, thread_name
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
@@ -86,20 +85,6 @@ def name(text: str) -> str:
 def short_id(thread_id: str) -> str:
     """Shorten a thread's id for use in our lines; keeps both ends."""
     return thread_name(thread_id, _NAME)
-
-
-def split_words(typed: str) -> list[str]:
-    """Split a line into words; quoted ones may contain spaces, as "path=docs/* title='two words'".
-
-    Raises:
-        UsageError: a quotation mark is left open.
-    """
-    import shlex
-
-    try:
-        return shlex.split(typed)
-    except ValueError as error:
-        raise UsageError(f"it can't be read: {error}", "close the quotes") from None
 
 
 def sentence(text: str) -> str:

@@ -80,6 +80,7 @@ def test_ctrl_c_stops_a_deletion_after_the_current_batch_and_twice_at_once(
     assert entry["thread"] == "done"
     if not given:
         assert "deleted 1 thread; 1 thread kept" in stopped.out
+        assert "not deleted: r\n" in stopped.err
     elif presses == 1:
         assert [kept["thread"] for kept in stopped.document["entries"]] == ["done"]
 

@@ -142,6 +142,7 @@ def test_ctrl_c_stops_a_deletion_after_the_current_batch(
     said = talk("X mail-bot-1 mail-bot-2 force\nyes\n\nt\nq\n", "resume", "order-7", "--plain").out
     assert "Stopping after the current batch." in said
     assert "deleted 1 thread; 1 thread kept; " in said
+    assert "  | not deleted: mail-bot-2" in said
     with closing(SQLiteCheckpointer(twelve)) as store:
         assert [entry.thread_id for entry in store.store_ledger()] == ["mail-bot-1"]
         assert store.info("mail-bot-2") is not None

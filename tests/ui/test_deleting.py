@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.threads import Deletion
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
+from hitl_tui.stores.deletion import Watch
 from hitl_tui.ui.terminal_input import BurstKey
 from tests.support.spec import spec
 from tests.ui.harness import live
@@ -149,11 +151,36 @@ async def test_a_deletion_shows_its_progress_and_stops_after_the_current_batch(
         await it.press("escape")
         await it.shows("1 of 3; stopping after the current batch")
         store.can_continue.set()
-        await it.shows("deleted 2 threads; 1 thread kept", "3 threads")
+        await it.shows("deleted 2 threads; 1 thread kept", "not deleted: a", "3 threads")
         await it.gone("stopping")
     assert store.deletions == 2
     assert len(names(store)) == 3
     assert len(store.store_ledger()) == 2
+
+
+@pytest.mark.slow
+async def test_looking_for_what_would_be_deleted_can_be_stopped_and_begins_only_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[object] = []
+
+    async def plan_deletion(hub: LocalHub, what: object, *, watch: Watch, **given: object) -> None:
+        looked.append(what)
+        while True:
+            watch(1, 2)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(LocalHub, "plan_deletion", plan_deletion)
+    store = MemoryCheckpointer()
+    async with live(some(store, "a"), ready=" t ") as it:
+        await it.press("t")
+        await it.shows("3 threads")
+        await it.press("X", "X")
+        await it.shows("Looking…", "1 of 2")
+        await it.press("escape")
+        await it.gone("Looking…")
+        await it.shows("3 threads")
+    assert len(looked) == 1
 
 
 @pytest.mark.parametrize("leaves_by", ["ctrl+c", "ctrl+q"])
