@@ -49,7 +49,7 @@ async def deletion(at: At, what: Sequence[str] | Retention, *, forks: bool = Tru
         what: the threads, or the rule of `prune`.
         forks: where all or none are deleted, their forks may go with them.
     """
-    from hitl_tui.view.deletion import plan_words, stays_lines
+    from hitl_tui.view.deletion import kept_words, plan_words
 
     force = AskReply("", at.given).yes(FORCE.name)
     while True:
@@ -57,7 +57,8 @@ async def deletion(at: At, what: Sequence[str] | Retention, *, forks: bool = Tru
         if plan is None:
             return
         if at.leaves and not plan.going:
-            yield Show(plan_words(plan), document=_document(at, plan), more=tuple(stays_lines(plan)))
+            kept = kept_words(plan.kept)
+            yield Show(plan_words(plan), document=_document(at, plan), more=(kept,) if kept else ())
             return
         reply = yield _preview(at, plan)
         if reply is None:
@@ -94,11 +95,11 @@ def _look(at: At, what: Sequence[str] | Retention, *, forks: bool, force: bool) 
 
 
 def _preview(at: At, plan: DeletionPlan) -> Ask:
-    from hitl_tui.view.deletion import leaving_line, plan_words, stays_lines
+    from hitl_tui.view.deletion import kept_words, leaving_line, plan_words, stays_lines
 
     now = at.hub.now()
     text = [f"{capital(plan_words(plan))}."]
-    text += [f"{capital(plan.rule)}."] if plan.rule else []
+    text += [f"{capital(words)}." for words in (plan.rule, kept_words(plan.kept)) if words]
     choices = [
         AskChoice(
             FORCE.name,

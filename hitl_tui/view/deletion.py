@@ -71,7 +71,7 @@ def leaving_line(thread: Leaving, now: int) -> str:
 
 
 def kept_words(kept: Mapping[Kept, int]) -> str:
-    """Describe how many threads are kept, and why; "" if none was considered."""
+    """Describe how many threads a rule keeps, and why; "" if it keeps none."""
     parts = [f"{number:,} {_KEPT[why]}" for why, number in kept.items()]
     return f"{sum(kept.values()):,} kept: {', '.join(parts)}" if parts else ""
 
@@ -94,9 +94,8 @@ def plan_words(plan: DeletionPlan) -> str:
 
 
 def stays_lines(plan: DeletionPlan) -> list[str]:
-    """Describe what is kept and why: a line for each named thread, one for all that a rule keeps."""
-    lines = [f"{sanitise_line(name, _NAME)}: {sanitise_line(why, _WHY)}" for name, why in plan.stays.items()]
-    return [*lines, words] if (words := kept_words(plan.kept)) else lines
+    """Describe why each named thread is kept that is not deleted."""
+    return [f"{sanitise_line(name, _NAME)}: {sanitise_line(why, _WHY)}" for name, why in plan.stays.items()]
 
 
 def result_words(plan: DeletionPlan, gone: int) -> str:
