@@ -45,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True):
         claim_minutes: how long a claim lasts.
         look_seconds: how long a card must be open before others see that somebody looks at it.
         on_busy: what to do if a server already runs the thread (`DoubleText`); "reject" does nothing.
+        reasons: file of the reasons that people can pick for their decisions, None for none.
         after_decision: "close": the card closes after the decision; "stay": the result is shown in its place.
         theme: name of the theme, "" for the default.
         model: litellm name for graphs that take a model, None for their default.
@@ -67,6 +68,7 @@ class Settings(msgspec.Struct, frozen=True):
     look_seconds: float
     on_busy: str
     after_decision: str
+    reasons: str | None
     theme: str
     model: str | None
     api_base: str | None
@@ -307,11 +309,19 @@ def _address(value: object) -> str:
 
 
 def _key_file(value: object) -> str:
+    return _path_of(value, "a key, as ~/.ssh/id_ed25519")
+
+
+def _whole_path(value: object) -> str:
+    return _path_of(value, "a file, as ~/reasons.txt")
+
+
+def _path_of(value: object, what: str) -> str:
     if problem := _one_line(value):
         return problem
     # A name from the current directory would be another file elsewhere.
     fixed = str(value).startswith("~") or Path(str(value)).is_absolute()
-    return "" if fixed else "must be the whole path of a key, as ~/.ssh/id_ed25519"
+    return "" if fixed else f"must be the whole path of {what}"
 
 
 def _above_zero(value: object) -> str:
@@ -404,6 +414,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "look_seconds": (lambda: "3", _above_zero),
     "on_busy": (lambda: "reject", _on_busy),
     "after_decision": (lambda: "close", _after_decision),
+    "reasons": (_nothing, _whole_path),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),

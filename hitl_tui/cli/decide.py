@@ -27,6 +27,8 @@ class _Order(NamedTuple):
     take_over: str
     go_on: bool
     comments: tuple[tuple[str, str], ...]
+    reasons: tuple[str, ...]
+    scores: tuple[str, ...]
 
 
 _request_option = click.option("--request", metavar="ID", help="Which request, if there are several.")
@@ -45,6 +47,20 @@ def _order_options(
         note,
         click.option("--step", "at_step", type=int, required=step_required, metavar="N", help=step),
         click.option("--comment", "comments", nargs=2, multiple=True, metavar="PASSAGE TEXT", help=comment),
+        click.option(
+            "--reason",
+            "reasons",
+            multiple=True,
+            metavar="ID",
+            help="A reason of your file of reasons, by its id or number; counted. Repeatable.",
+        ),
+        click.option(
+            "--score",
+            "scores",
+            multiple=True,
+            metavar="NAME=N",
+            help="A score from 1 to 5 for a criterion of the rubric. Repeatable.",
+        ),
         click.option("--yes", is_flag=True, help="Confirm a high-risk decision."),
         click.option(
             "--take-over", metavar="NAME", default="", help="Take it over from NAME, who claimed it."
@@ -92,7 +108,7 @@ async def answer(
         thread,
         request,
         order,
-        lambda asked: given.answer(asked, order.note, commented=bool(order.comments)),
+        lambda asked, order: given.answer(asked, order.note, commented=bool(order.comments)),
     )
 
 
@@ -116,7 +132,7 @@ async def approve(opened: OpenThread, *, thread: str, request: str | None, order
 
     chosen: list[str] = []
 
-    def make(asked: Request) -> Any:
+    def make(asked: Request, order: _Order) -> Any:
         choice = approving_choice(asked, thread)
         if choice.id != "approve":
             chosen.append(f"{name(asked.title)}: answered {name(choice.id)!r}.")
@@ -136,11 +152,12 @@ async def revise(opened: OpenThread, *, thread: str, request: str | None, order:
     For requests that have the answer "revise", such as an advisor's verdict; `answer` gives any other.
 
         hitl-tui revise r1 --note "shorter" --run
+        hitl-tui revise r1 --reason too-long --score tone=4
     """
     from hitl_tui.view.answers import find_choice
     from hitl_tui.view.card import choice_answer
 
-    def make(asked: Request) -> Any:
+    def make(asked: Request, order: _Order) -> Any:
         return choice_answer(find_choice(asked, "revise"), order.note, commented=bool(order.comments))
 
     return await _decide(opened, thread, request, order, make)
@@ -151,7 +168,7 @@ async def _decide(
     thread: str,
     request_id: str | None,
     order: _Order,
-    make: Callable[[Request], Any],
+    make: Callable[[Request, _Order], Any],
     *,
     done: Callable[[], None] = lambda: None,
 ) -> ExitCode:
@@ -163,8 +180,15 @@ async def _decide(
         done: called once the answer is stored; whatever reports a success belongs there.
     """
     from hitl_tui.cli.headless import report, run_on
+    from hitl_tui.cli.opening import reasons_in
     from hitl_tui.verbs.conversation import At
     from hitl_tui.view.diff_lines import changed_since
+    from hitl_tui.view.reasons import pick_reasons, reason_words
+
+    picked = pick_reasons(reasons_in(opened.settings), order.reasons) if order.reasons else ()
+    if picked:
+        words = reason_words(picked, order.note or "")
+        order = order._replace(note=words, reasons=tuple(reason.id for reason in picked))
 
     driver = await opened.thread(thread)
     snapshot = await driver.snapshot()
@@ -187,12 +211,17 @@ async def _decide(
 
 
 async def _answer(
-    at: At, snapshot: Snapshot, request_id: str | None, order: _Order, make: Callable[[Request], Any]
+    at: At,
+    snapshot: Snapshot,
+    request_id: str | None,
+    order: _Order,
+    make: Callable[[Request, _Order], Any],
 ) -> None:
     from hitl_tui.engine.commands import Answer
     from hitl_tui.verbs.deciding.claim import claimed
     from hitl_tui.view.answers import pick_request
     from hitl_tui.view.comments import pinned
+    from hitl_tui.view.reasons import read_scores
     from hitl_tui.view.status import standing_line
 
     driver, actor = at.driver, at.actor
@@ -210,7 +239,7 @@ async def _answer(
             where,
         )
     request = pick_request(pending, request_id, where)
-    value = make(request)
+    value = make(request, order)
     if request.risk == "high" and not order.yes:
         raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")
     if order.take_over:
@@ -220,4 +249,9 @@ async def _answer(
     looked_at = next((point for point in snapshot.checkpoints if point.step == order.at_step), None)
     seen = looked_at.state_hash if looked_at else b""
     comments = pinned(request, snapshot.values, order.comments)
-    await driver.execute(Answer(request.id, value, step, actor, order.note, seen, comments))
+    scores = read_scores(request.rubric, order.scores)
+    await driver.execute(
+        Answer(
+            request.id, value, step, actor, order.note, seen, comments, reasons=order.reasons, scores=scores
+        )
+    )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.engine.thread.measures import Reason
     from hitl_tui.loading.trust import NotTrusted, Question, Trust
     from hitl_tui.stores import Checkpointer
 
@@ -232,6 +233,19 @@ def agreed(question: Question) -> bool:
             return own_input("").strip().lower() == "yes"
         except (EOFError, KeyboardInterrupt, UnicodeDecodeError):
             return False
+
+
+def reasons_in(settings: Settings) -> tuple[Reason, ...]:
+    """Return the reasons to pick from; () if no file is named.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    if settings.reasons is None:
+        return ()
+    from hitl_tui.loading.reasons import read_reasons
+
+    return read_reasons(settings.reasons)
 
 
 def hub_over(

@@ -16,7 +16,7 @@ import click
 
 from hitl_tui.cli.invocation import same_store, store_ends_with_process
 from hitl_tui.cli.langgraph import listed
-from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
+from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target, reasons_in
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import has_screen, own_out
@@ -90,6 +90,7 @@ def show(
     from hitl_tui.view.presence import Attention
 
     _check_theme(settings)
+    reasons = reasons_in(settings)
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
@@ -112,7 +113,10 @@ def show(
             notices=lambda write, sees: opened.start_notices(settings, write, sees),
             open_hub=open_hub if list_threads else None,
             attention=Attention(
-                settings.claim_minutes, settings.look_seconds, settings.after_decision == "stay"
+                settings.claim_minutes,
+                settings.look_seconds,
+                settings.after_decision == "stay",
+                reasons,
             ),
             record_screen=record_screen, request=request, unsent=partial(opened.unsent_answers, settings),
             perform=lambda: perform(opened.hub) if perform is not None and opened.hub is not None else None,
@@ -142,6 +146,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
             breaks=breaks,
             go_on=_resume_command,
             claim_minutes=settings.claim_minutes,
+            reasons=reasons_in(settings),
             notices=notices,
         )
     finally:

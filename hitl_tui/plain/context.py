@@ -15,6 +15,7 @@ from hitl_tui.engine.log.events import Event, GraphChanged, HolderChanged, Ledge
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
+from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import ServerBusy
 from hitl_tui.loading.known import KnownGraph
 from hitl_tui.plain.console import Console
@@ -55,6 +56,7 @@ class Context:
             thread continues meanwhile.
         breakpoints: those of the graph, as they are kept for it.
         claim_minutes: how long a claim lasts.
+        reasons: those to pick from.
         seen: the number of the last printed event.
         places: the results of the last search.
         stepping: whether the person was stepping just before, so that an answer lets nothing run.
@@ -75,6 +77,7 @@ class Context:
     console: Console
     actor: str
     claim_minutes: float
+    reasons: tuple[Reason, ...] = ()
     seen: int = 0
     breakpoints: tuple[Breakpoint, ...] = ()
     within: int | None = None

@@ -12,6 +12,7 @@ from hitl_tui.engine.commands import Answer, Command, LookAt, Run
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
+from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
 from hitl_tui.plain.context import Context
@@ -32,6 +33,7 @@ from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.diff_lines import changed_since, changes, in_rows
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
 from hitl_tui.view.lines import content, name, numbered, spans
+from hitl_tui.view.reasons import read_scores, reason_lines, reason_words, typed_reasons
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.revision import revision
@@ -235,14 +237,25 @@ def decide(context: Context, typed: str = "") -> bool:
         context.console.say("With your comments:", *spans(comment_lines(comments)))
     try:
         with _looking(context, request), ended_by_deadline(context):
-            answer, note = _answer(context, request, card)
+            answer, note, reasons = _answer(context, request, card)
+            scores = _scores(context, request)
     except LeftWaiting:
         context.console.say("It still waits.")
         return False
     except HitlError as error:
         context.console.say(*refusal(error))
         return False
-    command = Answer(request.id, answer, request.step, context.actor, note, card.seen, comments)
+    command = Answer(
+        request.id,
+        answer,
+        request.step,
+        context.actor,
+        note,
+        card.seen,
+        comments,
+        reasons=tuple(reason.id for reason in reasons),
+        scores=scores,
+    )
     try:
         head = context.run(context.driver.execute(command))
     except HitlError as error:
@@ -286,15 +299,33 @@ def which_request(context: Context, pending: list[Request], typed: str) -> Reque
     return pending[int(typed) - 1]
 
 
-def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, str | None]:
-    """Ask for the answer and its comment; raise `LeftWaiting`."""
+def _scores(context: Context, request: Request) -> dict[str, int]:
+    """Ask for a score for each criterion of the request's rubric; raise `LeftWaiting`."""
+    scores: dict[str, int] = {}
+    for criterion in request.rubric:
+        while typed := context.console.ask(f"Score for {name(criterion)}, 1 to 5; empty for none:"):
+            try:
+                scores |= read_scores(request.rubric, [f"{criterion}={typed}"])
+            except UsageError as error:
+                context.console.say(*refusal(error))
+            else:
+                break
+    return scores
+
+
+def _answer(
+    context: Context, request: Request, card: ReviewCard
+) -> tuple[Any, str | None, tuple[Reason, ...]]:
+    """Ask for the answer, its comment and reasons; raise `LeftWaiting`."""
     words, label, form = "", "your answer", answer_form(request)
+    picked: tuple[Reason, ...] = ()
     if request.shape:
         answer = _decide_actions(context, request)
     elif request.choices:
         while True:
             choice = _choose(context, request.choices)
-            if (given := _words(context, choice, commented=bool(context.comments_on(request)))) is not None:
+            given, picked = _words(context, choice, commented=bool(context.comments_on(request)))
+            if given is not None:
                 break
         words, label, answer = given, name(choice.id), choice_answer(choice, given, commented=True)
     elif request.kind == "edit":
@@ -305,7 +336,7 @@ def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, 
         answer = ask_value(context.console, request.schema)
     if card.high_risk and not confirm(context.console, f"High risk. Really {label}?"):
         raise LeftWaiting
-    return answer, words or None
+    return answer, words or None, picked
 
 
 def _decide_actions(context: Context, request: Request) -> list[Any]:
@@ -325,7 +356,7 @@ def _decide_action(context: Context, request: Request, action: ToolAction) -> An
     while True:
         choice = _choose(context, choices_of([action]))
         if choice.id != EDIT:
-            words = "" if choice.text == "none" else _words(context, choice)
+            words = "" if choice.text == "none" else _words(context, choice, known=())[0]
             if words is not None:
                 return choice_answer(choice, words)
             continue
@@ -360,15 +391,36 @@ def _choice(choices: Sequence[Choice], typed: str) -> Choice:
     return named_choice(choices, typed)
 
 
-def _words(context: Context, choice: Choice, *, commented: bool = False) -> str | None:
-    """Ask for the comment of an answer; return None if a required one is missing, and say so."""
+def _words(
+    context: Context, choice: Choice, *, commented: bool = False, known: Sequence[Reason] | None = None
+) -> tuple[str | None, tuple[Reason, ...]]:
+    """Ask for the comment of an answer, with the reasons that it picks.
+
+    The comment is None if a required one is missing, which is then said.
+
+    Args:
+        known: the reasons to pick from; by default those of the configuration.
+    """
+    known = context.reasons if known is None else known
+    console = context.console
+    if known:
+        console.say("Reasons:", *numbered(reason_lines(known)))
+    by_number = "by number, as 2 or 1 3, or in words" if known else ""
     if choice.text != "required":
-        return context.console.ask("Why (logged); empty for none:")
-    words = context.console.ask(
-        "Your answer, besides your comments:" if commented else "Your comment, required:"
-    )
-    if not words and commented:
-        return ""
-    if not words:
-        context.console.say(f"The answer {name(choice.id)} needs a comment.")
-    return words or None
+        asked = f"Why, {by_number} (logged); empty for none:" if known else "Why (logged); empty for none:"
+    elif commented:
+        asked = "Your answer, besides your comments:"
+    else:
+        asked = f"Your comment, {by_number}, required:" if known else "Your comment, required:"
+    while True:
+        try:
+            picked, typed = typed_reasons(known, console.ask(asked))
+        except UsageError as error:
+            console.say(*refusal(error))
+        else:
+            break
+    words = reason_words(picked, typed) if picked else typed
+    if not words and choice.text == "required" and not commented:
+        console.say(f"The answer {name(choice.id)} needs a comment.")
+        return None, ()
+    return words, picked

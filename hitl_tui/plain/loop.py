@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from hitl_tui.drivers.breakpoints import read_breakpoints
 from hitl_tui.drivers.node_streams import interruptible, keyboard_kept
 from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import HitlError
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.commands import find_command
@@ -37,6 +38,7 @@ def run_plain(
     console: Console | None = None,
     breaks: Sequence[str] = (),
     claim_minutes: float = 15,
+    reasons: Sequence[Reason] = (),
     notices: BeginNotices = lambda print_line, sees: lambda: None,
 ) -> int:
     """Show a thread in plain text mode until the person leaves; returns the exit code for its state.
@@ -45,6 +47,7 @@ def run_plain(
         notices: starts to print, from any thread, events of the store that the person does not see;
             returns a function that stops it.
         claim_minutes: how long a claim lasts.
+        reasons: those to pick from.
         go_on: returns the command that continues a thread, or "" if there is none.
         breaks: breakpoints to set at the start, as `--break` takes them.
     """
@@ -67,7 +70,7 @@ def run_plain(
 
         hub, driver = runner.run(opened())
         try:
-            context = Context(runner.run, hub, driver, said, actor, claim_minutes)
+            context = Context(runner.run, hub, driver, said, actor, claim_minutes, tuple(reasons))
             context.bring_breakpoints(read_breakpoints(breaks, context.snapshot().graph))
             with ExitStack() as ends:
                 try:

@@ -8,6 +8,7 @@ import msgspec
 
 from hitl_tui.engine.log.requests import HandedOn, Request
 from hitl_tui.engine.log.threads import Presence
+from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.view.format import local_time
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -34,11 +35,13 @@ class Attention(msgspec.Struct, frozen=True):
         claim_minutes: how long a claim lasts.
         look_seconds: how long a card must be open before others see that.
         stays: whether the result of a decision replaces its card.
+        reasons: those to pick from.
     """
 
     claim_minutes: float = 15
     look_seconds: float = 3
     stays: bool = False
+    reasons: tuple[Reason, ...] = ()
 
 
 def claim_words(attending: Sequence[Presence], me: str) -> str:

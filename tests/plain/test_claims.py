@@ -50,7 +50,7 @@ def test_someone_elses_claim_is_taken_over_after_a_yes(talk: Talker, twelve: Pat
 @pytest.mark.slow
 def test_calls_of_a_tool_are_allowed_listed_and_asked_about_again(talk: Talker, twelve: Path) -> None:
     output = talk(
-        "+ list\n+ send_mail to=team@* 'note=they know us'\n+ call\n\n+ send_mail to\nrevoke a9\n"
+        "+ list\n+ send_mail to=team@* 'note=they know us'\n+ call\n\n\n+ send_mail to\nrevoke a9\n"
         "revoke a2\nyes\n\n+ list\nq\n",
         "resume", "mail-bot-1", "--plain",
     ).out  # fmt: skip

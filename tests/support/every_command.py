@@ -25,6 +25,7 @@ VALUES: dict[Any, Any] = {
     Any: {"deep": [1, 2.5, None, "x", 2**70]},
     tuple[str, ...]: ("one", "two"),
     Mapping[str, str]: {"node": "n > 1"},
+    Mapping[str, int]: {"tone": 4},
     Mapping[str, Any]: {"draft": "x", "list": [1, {"a": None}]},
     Mapping[str, Any] | None: {"draft": "x"},
     Mapping[str, int | float | str | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost_usd": None},

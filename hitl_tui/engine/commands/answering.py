@@ -39,6 +39,7 @@ from hitl_tui.engine.thread.interrupts import (
     vote,
 )
 from hitl_tui.engine.thread.journal import StepFacts, account
+from hitl_tui.engine.thread.measures import check_scores, measured_facts
 from hitl_tui.engine.thread.private import error_without_private
 from hitl_tui.engine.thread.reopening import asked_on, reopen_changed, with_reopened
 from hitl_tui.engine.thread.session import Session
@@ -67,6 +68,7 @@ def answer(session: Session, command: Answer) -> int:
             signer=session.signer,
             now=session.clock(),
         )
+        check_scores(request, command.scores)
         standing = claim_of(session, request)
         if standing and standing.actor != actor:
             raise claimed_by(standing, session.clock())
@@ -116,7 +118,10 @@ def _was_shown(session: Session, request: Request, seen: bytes) -> bool:
 
 def _ledger_facts(command: Answer) -> dict[str, Any]:
     """Return what the ledger keeps about an answer besides its value."""
-    facts: dict[str, Any] = as_facts(command.comments)
+    facts: dict[str, Any] = {
+        **as_facts(command.comments),
+        **measured_facts(command.reasons, command.scores),
+    }
     return {**facts, "policy": dict(command.policy)} if command.policy else facts
 
 

@@ -14,6 +14,7 @@ from hitl_tui.declared import Declaration
 from hitl_tui.engine.graph.limits import with_limits
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import check_thread_id
+from hitl_tui.engine.state.values import is_name
 from hitl_tui.engine.thread.agent_settings import Settings
 from hitl_tui.engine.thread.breakpoints import Breakpoint
 from hitl_tui.engine.thread.comments import Comment
@@ -21,6 +22,8 @@ from hitl_tui.errors import UsageError, in_words
 
 R = TypeVar("R")
 LONGEST_MINUTES: Final = 100 * 366 * 1440
+MOST_REASONS: Final = 20
+LONGEST_REASON: Final = 100
 
 
 def _snake_case(name: str) -> str:
@@ -174,6 +177,8 @@ class Answer(Command[int], frozen=True):
             part of the answer's text.
         policy: which rule of which policy has answered in the name of `actor`, by names and hashes, for the
             ledger; empty if the person decided.
+        reasons: the ids of reasons picked from a list, which the ledger keeps to be counted.
+        scores: by criterion of the gate's rubric, from 1 to 5; the ledger keeps them.
 
     Raises:
         AnswerRefused: late, unknown, duplicate, stale or unauthorised; only the refusal was stored.
@@ -188,6 +193,23 @@ class Answer(Command[int], frozen=True):
     seen: bytes = b""
     comments: tuple[Comment, ...] = ()
     policy: Mapping[str, str] = {}
+    reasons: tuple[str, ...] = ()
+    scores: Mapping[str, int] = {}
+
+    def check(self) -> None:
+        """Refuse reasons that nobody could read or count."""
+        super().check()
+        given = self.reasons
+        if not isinstance(given, tuple) or not all(isinstance(reason, str) for reason in given):
+            return  # the type check refuses it
+        if len(given) > MOST_REASONS or len(set(given)) != len(given):
+            raise UsageError(f"answer: {len(given)} reasons", f"give each once, at most {MOST_REASONS}")
+        for reason in given:
+            if not is_name(reason) or len(reason) > LONGEST_REASON or not reason.isprintable():
+                raise UsageError(
+                    f"answer: the reason {reason!r:.60} can't be counted",
+                    f"give one line of at most {LONGEST_REASON} characters",
+                )
 
 
 class LookAt(Command[None], frozen=True):

@@ -113,6 +113,7 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         tuple[str, ...], about("Database users or groups who may answer; empty for anyone.")
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+    rubric: Annotated[tuple[str, ...], about("The criteria to score from 1 to 5 with an answer.")] = ()
     four_eyes: Annotated[bool, about("Whether authors of the thread may not answer.")] = False
     deadline: Annotated[float | None, about("Seconds until it expires; null for never.")] = None
     on_timeout: Annotated[

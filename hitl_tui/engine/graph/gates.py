@@ -21,6 +21,8 @@ from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError, UsageError, 
 
 LONGEST_DEADLINE = 100 * 366 * 86_400
 """Seconds."""
+_MOST_CRITERIA = 20
+_LONGEST_CRITERION = 40
 TextUse = Literal["none", "optional", "required"]
 
 
@@ -107,6 +109,7 @@ class Gate(Declaration, frozen=True):
         signed: whether an answer counts only if it is signed with the key of the person who decides.
         four_eyes: nobody may answer who has given the thread an input or edited it, under any name of the
             same account (unless `one_account`) or login; an answer takes a name.
+        rubric: criteria that a person may score from 1 to 5 with the answer.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
         escalate_to: who may answer besides the reviewers once it has waited for `escalate_after`; needs
@@ -130,6 +133,7 @@ class Gate(Declaration, frozen=True):
     logins: Sequence[str] = ()
     signed: bool = False
     four_eyes: bool = False
+    rubric: Sequence[str] = ()
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: Sequence[str] = ()
@@ -167,6 +171,7 @@ class Gate(Declaration, frozen=True):
             raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
         try:
             check_binds(self.binds)
+            check_rubric(self.rubric)
             check_terms(self.reviewers, self.quorum, self.deadline, self.logins)
             check_escalation(self.reviewers, self.escalate_to, self.escalate_after, self.deadline)
             if self.on_timeout is not None:
@@ -206,6 +211,7 @@ class Gate(Declaration, frozen=True):
             logins=tuple(self.logins),
             signed=self.signed,
             four_eyes=self.four_eyes,
+            rubric=tuple(self.rubric),
             deadline=None if self.deadline is None else float(self.deadline),
             on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
             escalate_to=tuple(self.escalate_to),
@@ -246,6 +252,20 @@ def check_binds(binds: object) -> None:
     for name in binds:
         if not isinstance(name, str) or not name:
             raise GraphInvalid(f"binds has {in_words(name)}", 'give a list of names, as binds=["amount"]')
+
+
+def check_rubric(rubric: object) -> None:
+    """Check the criteria of a rubric; raises `GraphInvalid`."""
+    hint = 'give a list of names, as rubric=["accuracy", "tone"]'
+    if isinstance(rubric, str) or not isinstance(rubric, Sequence):
+        raise GraphInvalid(f"rubric is {in_words(rubric)}", hint)
+    for name in rubric:
+        if not is_name(name) or not name.isprintable() or "=" in name or len(name) > _LONGEST_CRITERION:
+            raise GraphInvalid(
+                f"rubric has {name!r:.60}", f"{hint}: one line each, at most 40 characters, without ="
+            )
+    if len(set(rubric)) != len(rubric) or len(rubric) > _MOST_CRITERIA:
+        raise GraphInvalid(f"rubric has {len(rubric)} criteria", f"give each once, at most {_MOST_CRITERIA}")
 
 
 def check_terms(

@@ -134,6 +134,7 @@ class Request(msgspec.Struct, frozen=True):
         tuple[str, ...], about("Database users or groups who may answer; empty for anyone.")
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+    rubric: Annotated[tuple[str, ...], about("The criteria to score from 1 to 5 with the answer.")] = ()
     four_eyes: Annotated[bool, about("Whether its authors may not answer.")] = False
     authors: Annotated[
         tuple[str, ...], about("Who gave or edited what it asks about, if they may not answer.")

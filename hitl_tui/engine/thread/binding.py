@@ -26,7 +26,7 @@ CALL_PARTS: Final = ("name", "args")
 _TOOL_CALL: Final = "tool_approval"
 _SHOWN: Final = (
     "kind", "node", "when", "payload", "policy", "reviewers", "quorum", "one_account", "logins", "signed",
-    "four_eyes", "escalate_to", "on_timeout",
+    "four_eyes", "rubric", "escalate_to", "on_timeout",
 )  # fmt: skip
 """The fields of a request in the data of its ledger entry that its hash covers."""
 _LONGEST: Final = 60
@@ -85,7 +85,8 @@ def request_hash(request: Request) -> str:
         "key": request.key,
         "item": terms.item,
         "index": terms.index,
-        **{name: True for name in ("four_eyes",) if getattr(request, name)},
+        **({"four_eyes": True} if request.four_eyes else {}),
+        **({"rubric": list(request.rubric)} if request.rubric else {}),
     }
     return show_hash(item_hash(asks))
 

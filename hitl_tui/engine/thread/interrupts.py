@@ -18,6 +18,7 @@ from hitl_tui.engine.graph.gates import (
     check_binds,
     check_choice,
     check_escalation,
+    check_rubric,
     check_terms,
     escalates_at,
 )
@@ -234,6 +235,7 @@ class _QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
     logins: tuple[str, ...] = ()
     signed: bool = False
     four_eyes: bool = False
+    rubric: tuple[str, ...] = ()
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: tuple[str, ...] = ()
@@ -325,6 +327,7 @@ def gate_request(
         logins=tuple(gate.logins),
         signed=gate.signed,
         four_eyes=gate.four_eyes,
+        rubric=tuple(gate.rubric),
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
         escalate_to=tuple(gate.escalate_to),
@@ -367,6 +370,7 @@ def inside_request(
         UsageError, GraphInvalid, ValueRejected: it can't be stored, or could never be answered.
     """
     asked = _read_question(question)
+    check_rubric(asked.rubric)
     check_terms(asked.reviewers, asked.quorum, asked.deadline, asked.logins)
     check_escalation(asked.reviewers, asked.escalate_to, asked.escalate_after, asked.deadline)
     plain = not asked.choices and asked.kind in ("ask", "approve")
@@ -395,6 +399,7 @@ def inside_request(
         logins=asked.logins,
         signed=asked.signed,
         four_eyes=asked.four_eyes,
+        rubric=asked.rubric,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         escalate_to=asked.escalate_to,
         escalate_at=escalates_at(asked.escalate_after, asked.deadline, now),

@@ -218,6 +218,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "logins": list(request.logins),
         "signed": request.signed,
         "four_eyes": request.four_eyes,
+        "rubric": list(request.rubric),
         "authors": list(request.authors),
         "escalate_to": list(request.escalate_to),
         "escalate_at": request.escalate_at,

@@ -181,6 +181,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             logins=tuple(table.logins),
             signed=table.signed,
             four_eyes=table.four_eyes,
+            rubric=tuple(table.rubric),
             deadline=deadline,
             on_timeout=table.on_timeout or None,
             escalate_to=tuple(table.escalate_to),

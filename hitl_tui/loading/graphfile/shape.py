@@ -204,6 +204,9 @@ class GateTable(Table, frozen=True):
         list[str], Meta(description="Database users or groups who may answer; needs PostgreSQL.")
     ] = []
     signed: Annotated[bool, Meta(description="Must an answer be signed with the reviewer's key?")] = False
+    rubric: Annotated[
+        list[str], Meta(description="Criteria that a person may score from 1 to 5 with the answer.")
+    ] = []
     four_eyes: Annotated[
         bool, Meta(description="Must somebody answer who has given the thread no input and no edit?")
     ] = False

@@ -120,7 +120,8 @@ def test_answers_follow_their_questions_in_another_order(store: Checkpointer) ->
 TERMS = {
     "reviewers": ["ann", "bob"], "quorum": 2, "deadline": 60, "risk": "high", "choices": ["approve", "no"],
     "recommended": "approve", "signed": True, "title": "Pay now?", "payload": 11, "subject": "other",
-    "one_account": True, "four_eyes": True, "on_timeout": "reject", "schema": {"type": "string"},
+    "one_account": True, "rubric": ["tone"], "four_eyes": True,
+    "on_timeout": "reject", "schema": {"type": "string"},
 }  # fmt: skip
 
 
