@@ -168,13 +168,14 @@ async def test_calls_like_the_one_that_is_asked_about_are_allowed() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
         await it.shows("Allow in this thread", "send_mail with copies=2, to=ann@example.org")
-        await it.press("tab", *"to=*@example.org", "enter", *"ours", "tab", "l")
+        await it.press("tab", *"to=*@example.org", "enter", *"ours", "enter", *"2h", "tab", "l")
         await it.until(lambda: len(allowed(store)) == 1, "allowed")
         (allowance,) = allowed(store)
         assert (allowance.tool, allowance.args, allowance.exact) == (
             "send_mail", {"to": "*@example.org"}, False,
         )  # fmt: skip
         assert (allowance.actor, allowance.note) == ("anna", "ours")
+        assert allowance.expires_at is not None
 
 
 @pytest.mark.slow
@@ -182,10 +183,10 @@ async def test_a_single_call_can_be_allowed_and_an_invalid_pattern_allows_nothin
     async with card(mailing) as (it, store):
         await it.press("plus")
         await it.shows("Allow in this thread")
-        await it.press("tab", *"to", "tab", "tab", "l")
+        await it.press("tab", *"to", "tab", "tab", "tab", "l")
         await it.shows("'to' is not NAME=PATTERN; as in path=docs/*")
         assert allowed(store) == ()
-        await it.press("backspace", "backspace", "tab", "tab", "c")
+        await it.press("backspace", "backspace", "tab", "tab", "tab", "c")
         await it.until(lambda: len(allowed(store)) == 1, "allowed")
         assert (allowed(store)[0].args, allowed(store)[0].exact) == (
             {"to": "ann@example.org", "copies": 2}, True,
@@ -197,10 +198,10 @@ async def test_allowed_calls_are_listed_and_revoked() -> None:
     async with card(mailing) as (it, store):
         await it.press("plus")
         await it.shows("Allow in this thread")
-        await it.press("tab", *"to=*@example.org copies=2", "enter", "enter")
+        await it.press("tab", *"to=*@example.org copies=2", "enter", "enter", "enter")
         await it.shows("allowed with exactly its arguments")
         assert allowed(store) == ()
-        await it.press("tab", "tab", "l")
+        await it.press("tab", "tab", "tab", "l")
         await it.until(lambda: len(allowed(store)) == 1, "allowed")
         assert allowed(store)[0].args == {"to": "*@example.org", "copies": 2}
         await it.press("plus")

@@ -117,7 +117,7 @@ def test_the_help_of_plain_text_mode_says_so_and_names_switches_alone(talk: Talk
 def test_plain_text_mode_asks_for_patterns_only_where_they_count(talk: Talker, hosts: Hosts) -> None:
     hosts.prepared(Case("", "allow", ONE_CALL, stopped, ()))
     output = talk(
-        "+ call\n\nknown\n+\nl\nto=x\n2h\n\n+ list\n\nq\n", "resume", "r", "--plain", "--as", "ann"
+        "+ call\nknown\n\n+\nl\nto=x\n\n2h\n+ list\n\nq\n", "resume", "r", "--plain", "--as", "ann"
     ).out
     assert output.count("Arguments, as path=docs/*; empty: any:") == 1
     assert "a2: send with exactly copies=2, to=ann@box, by ann: “known”" in output

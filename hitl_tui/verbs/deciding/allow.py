@@ -139,7 +139,7 @@ def _is_alone(at: At, snapshot: Snapshot) -> bool:
 
 
 def _fields(typed: Mapping[str, str]) -> tuple[AskField, ...]:
-    fields = (_ARGS, _FOR, _NOTE, _TOOL, _HIGH_RISK, _TAINTED)
+    fields = (_ARGS, _NOTE, _FOR, _TOOL, _HIGH_RISK, _TAINTED)
     return tuple(
         replace(field, value=typed.get(field.name, ""), rare=field.rare and not typed.get(field.name))
         for field in fields
