@@ -30,6 +30,7 @@ class UnsentAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         decided: the decisions about the first of several actions, each with its label and edited arguments.
         editing: whether the form is about the arguments of the current action.
         value: the value from the editor, in a tuple; () for none.
+        reasons: the ids of the picked reasons.
     """
 
     thread: str
@@ -42,12 +43,14 @@ class UnsentAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     decided: tuple[tuple[Any, str, Any], ...] = ()
     editing: bool = False
     value: tuple[Any, ...] = ()
+    reasons: tuple[str, ...] = ()
     version: int = _VERSION
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was chosen or typed."""
-        return not (self.words.strip() or self.fields or self.comments or self.decided or self.value)
+        typed = self.words.strip() or self.fields or self.comments
+        return not (typed or self.decided or self.value or self.reasons)
 
 
 class UnsentAnswers:

@@ -517,6 +517,8 @@ class AnswerDraft:
         """The decision about each of several actions, just before it is sent."""
         self.comments: tuple[Comment, ...] = ()
         """The comments on passages, in the order they were made."""
+        self.reasons: tuple[str, ...] = ()
+        """The ids of the picked reasons."""
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
         """The labels of the decisions about the previous actions."""
@@ -526,7 +528,7 @@ class AnswerDraft:
 
     def restore(self, kept: UnsentAnswer) -> None:
         """Continue an answer that was not sent; what was decided about another question is left out."""
-        self.comments = kept.comments
+        self.comments, self.reasons = kept.comments, kept.reasons
         if kept.asked == self.request.request_hash:
             known = kept.decided[: max(len(self.actions) - 1, 0)]
             self._decided = [answer for answer, _, _ in known]
@@ -558,6 +560,7 @@ class AnswerDraft:
             decided=tuple((thaw(answer), label, thaw(args)) for answer, (label, args) in labels),
             editing=self.editing,
             value=(thaw(self._value),) if self.edited else (),
+            reasons=self.reasons,
         )  # fmt: skip
 
     @property

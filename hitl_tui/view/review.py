@@ -18,6 +18,7 @@ from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
+from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
 from hitl_tui.view.card import (
     EDIT,
@@ -40,6 +41,7 @@ from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.format import local_time
 from hitl_tui.view.keymap import Keymap, Option
 from hitl_tui.view.keys import written
+from hitl_tui.view.reasons import reason_lines, reason_words
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrapped
@@ -57,6 +59,8 @@ _LEADING_ELSEWHERE: Final = frozenset({"_undo", "_later", "_edit", "_inside", "_
 """Options that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
+_DIGITS: Final = 9
+"""The digits 1 to 9 pick reasons."""
 _NOTE: Final = 4_000
 _CHANGES: Final = 6
 """Most lines of changes on the card."""
@@ -83,6 +87,7 @@ class Decision(msgspec.Struct, frozen=True):
     seen: bytes
     actor: str
     comments: tuple[Comment, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -158,9 +163,11 @@ class Review:
         *,
         summoned: bool = False,
         unsent: UnsentAnswers | None = None,
+        reasons: Sequence[Reason] = (),
     ) -> None:
         self.summoned = summoned
         self._unsent = unsent
+        self._reasons = tuple(reasons)
         self._kept: UnsentAnswer | None = None
         self.keymap = keymap
         self.words = ""
@@ -207,8 +214,52 @@ class Review:
 
     @property
     def reason(self) -> str:
-        """The reason typed so far."""
-        return self.words.strip()
+        """The reason so far: what was picked from the list, then what was typed."""
+        return reason_words(self.picked, self.words)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reasons to pick from: with an answer that takes a comment."""
+        request = self.request
+        one = len(self.draft.actions) <= 1  # several calls have a reason each
+        return self._reasons if one and self.takes_words and (request.choices or request.shape) else ()
+
+    @property
+    def picked(self) -> tuple[Reason, ...]:
+        """The picked reasons, in their order."""
+        return tuple(reason for reason in self.reasons if reason.id in self.draft.reasons)
+
+    def pick(self, digit: str) -> bool:
+        """Pick the reason of a number, or drop it if it is picked; False if there is none.
+
+        An answer being sent is undone.
+        """
+        place = int(digit) - 1 if digit.isascii() and digit.isdigit() else -1
+        if not 0 <= place < len(self.reasons) or self.state in ("sent", "over"):
+            return False
+        self.take_back()
+        named, known = self.reasons[place].id, self.draft.reasons
+        others = tuple(reason for reason in known if reason != named)
+        self.draft.reasons = others if named in known else (*known, named)
+        self._problem = ""
+        return True
+
+    def reason_lines(self, width: int) -> list[Line]:
+        """Return the reasons to pick from with their numbers, as rows; picked ones are marked."""
+        if not self.reasons:
+            return []
+        listed: list[Span] = []
+        for number, (reason, words) in enumerate(
+            zip(self.reasons, reason_lines(self.reasons), strict=True), 1
+        ):
+            is_picked = reason.id in self.draft.reasons
+            key = str(number) if number <= _DIGITS else " "
+            listed.append(trusted(f"{key} ", "name" if number <= _DIGITS else "dim"))
+            listed.append(
+                trusted(f"{'[x] ' if is_picked else ''}{words}", "accent" if is_picked else "value")
+            )
+            listed.append(trusted("   ", "dim"))
+        return wrap_rich(tuple(listed[:-1]), width)
 
     def ask(
         self, thread: ReviewedThread, request: Request, actor: str, now: float, *, summoned: bool = False
@@ -641,7 +692,14 @@ class Review:
     def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
         """Choose an answer, a high-risk one twice; then start the seconds to undo it."""
         decision = Decision(
-            self.card.request, label, answer, note or None, self.card.seen, self.actor, self.comments
+            self.card.request,
+            label,
+            answer,
+            note or None,
+            self.card.seen,
+            self.actor,
+            self.comments,
+            tuple(reason.id for reason in self.picked),
         )
         self._problem = self.refused = ""
         self._decided_at = now
@@ -770,6 +828,7 @@ class Review:
         if request.kind == "edit" and not request.choices:
             return "Edit what is shown above"
         if request.choices or request.shape:
+            way = f" ({key}, or numbers)" if key and self.reasons else way
             return f"Your reason{way}, kept in the log"
         return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 

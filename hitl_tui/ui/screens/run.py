@@ -845,7 +845,7 @@ class RunScreen(RunPanes):
         if self.card is None:
             review = Review(
                 session, request, self.actor, self.keymap, self.clock(),
-                summoned=summoned, unsent=self._unsent(),
+                summoned=summoned, unsent=self._unsent(), reasons=self.attention.reasons,
             )  # fmt: skip
             beside = self.query_one(ValuePane)
             self.card = ReviewPane(review, session, self, beside, attention=self.attention, clock=self.clock)

@@ -393,6 +393,10 @@ class ReviewPane(Vertical):
         elif printable and not self._review.knows(event.key, event.character):
             event.stop()
             event.prevent_default()
+            if not is_burst(event) and self._review.pick(event.character or ""):
+                self._lay_out(anew=True)
+                self._do(())
+                return
             self._review.typed_on(self._clock())
             if event.character == "r" and self._review.takes_words and not is_burst(event):
                 self.action_type_reason("card.reason")
@@ -447,6 +451,7 @@ class ReviewPane(Vertical):
                     decision.note,
                     decision.seen,
                     decision.comments,
+                    reasons=decision.reasons,
                 )
             )
         except HitlError as error:
@@ -555,19 +560,22 @@ class ReviewPane(Vertical):
         self.set_class(form is not None, "-form")
         self.query_one(ReasonField).display = review.takes_words
         options = len(self.query_one(Choices).options or "12345")
-        fixed = (2 if small else 4) + 1 + options + self._note_rows + (1 if small else 3)
+        width = max(self._wrapped_for, 20)
+        label = [(Span(review.label, "dim"),), *review.reason_lines(width)]
+        fixed = (2 if small else 4) + len(label) + options + self._note_rows + (1 if small else 3)
         free = max(self.size.height - fixed, 3)
         if form is not None:
             each = 2 if small else 3  # its label, its box and, where there is room, a gap
             free = max(free // 3, free - each * len(form.fields), 2)
-        width = max(self._wrapped_for, 20)
         text.show(review.lines(width, self._above, rows=free, marked=self.app.no_color))
         overflows = len(text.lines) > free
         # A form has rows to spare for the line that says how many more there are.
         text.styles.height = min(len(text.lines), free if form is not None else max(free - overflows, 1))
         self._has_more = overflows
         self.show_more()
-        self.query_one("#card-label", LineView).show([(Span(review.label, "dim"),)])
+        above = self.query_one("#card-label", LineView)
+        above.show(label)
+        above.styles.height = len(label)
         self._show_note()
 
     def show_more(self) -> None:
