@@ -14,6 +14,7 @@ from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.given_files import home_directory
 from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.format import local_time
 from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -218,6 +219,10 @@ def _past(session: ViewSession, key_hints: Mapping[str, str], width: int) -> Lin
         where = (Span("◂ ", "human"), Span(f"Step {step}", "name"), Span(f" of {newest} — not the newest"))
         keys_on = [("app.back", "newest"), ("change.fork", "fork here"), ("change.edit", "edit in a fork")]
     keys = [(key_hints[action], label) for action, label in keys_on]
+    point = session.find(session.shown)
+    written = (Span(f", written {local_time(point.at)}", "dim"),) if point else ()
+    if sum(cells(span.text) for span in (*where, *written, *_keys(*keys))) <= width - _EDGES:
+        return (*where, *written, *_keys(*keys))
     while keys and sum(cells(span.text) for span in (*where, *_keys(*keys))) > width - _EDGES:
         keys.pop()
     return (*where, *_keys(*keys))

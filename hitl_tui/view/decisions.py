@@ -16,11 +16,12 @@ from hitl_tui.view.followed import DecisionOutcome, done_words, run_again, then_
 from hitl_tui.view.format import local_time
 from hitl_tui.view.rows import wrap_rich
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
 EXAMPLE: Final = "words, by:ann, by:me, thread:report, since:7d, until:2026-11-20"
 _WORDS: Final = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _FIELDS: Final = ("by", "thread", "since", "until")
+_BREAKS: Final = re.compile(r"\s*\n\s*")
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SHOWN_ANYWAY: Final = ("question", "reason")
 _WHAT: Final = 200
@@ -234,20 +235,25 @@ def detail_lines(decision: DecisionOutcome, width: int) -> list[Line]:
             trusted(f"  {', '.join(filter(None, (who, local_time(decision.at))))}", "dim"),
         )
     ]
-    if decision.note:
-        lines.append((trusted("why   ", "dim"), untrusted(decision.note)))
-    lines.append((trusted("then  ", "dim"), trusted(then_words(decision))))
-    if fork := next((way for way in decision.take_back if way.way == "fork"), None):
-        lines.append((trusted("undo  ", "dim"), trusted(f"fork before it; {run_again(fork)}")))
     if (found := decision.found) and found.text not in _SHOWN_ANYWAY:
         before = f"…{found.before}" if len(found.before) == AROUND else found.before
         after = f"{found.after}…" if len(found.after) == 2 * AROUND else found.after
         lines.append(
             (
                 untrusted(f"{found.text}  ", "dim"),
-                untrusted(before),
-                untrusted(found.match, "accent"),
-                untrusted(after),
+                _on_one_line(before),
+                _on_one_line(found.match, "accent"),
+                _on_one_line(after),
             )
         )
+    if decision.note:
+        lines.append((trusted("why     ", "dim"), untrusted(decision.note)))
+    lines.append((trusted("result  ", "dim"), trusted(then_words(decision))))
+    if fork := next((way for way in decision.take_back if way.way == "fork"), None):
+        lines.append((trusted("undo    ", "dim"), trusted(f"fork before it; {run_again(fork)}")))
     return [row for line in lines for row in wrap_rich(line, width)]
+
+
+def _on_one_line(text: str, role: Role = "plain") -> Span:
+    """Return a part of a text with its line breaks as blanks."""
+    return untrusted(_BREAKS.sub(" ", text), role)

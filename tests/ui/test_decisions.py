@@ -74,6 +74,7 @@ async def test_last_weeks_decision_is_found_by_a_word_of_its_text_in_four_keys(
         run = it.app.run_screen
         assert run is not None
         await it.until(lambda: run.session.shown == ("blog-joins", 2), "the step of the decision")
+        await it.shows("Step 2 of 5 — not the newest, written 20", "─ latest_draft ─")
 
 
 async def test_a_row_says_when_who_what_why_and_what_came_of_it(store: SQLiteCheckpointer) -> None:

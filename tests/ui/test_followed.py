@@ -41,7 +41,7 @@ async def test_your_decisions_in_all_threads_are_listed_newest_first() -> None:
         await it.press("n")  # what is on its way is sent before the next one opens
         await it.until(lambda: any(entry.kind == "answer" for entry in it.session.view.ledger), "answered")
         await it.press("ctrl+d")
-        await it.shows("result", "approved “Is it good?”", "undo  fork before it")
+        await it.shows("result", "approved “Is it good?”", "undo    fork before it")
         await it.press("ctrl+d")
         await it.gone("result")
 

@@ -47,10 +47,14 @@ _KEYS_OF_SEARCH: Final = (("enter decisions.back", "To the list"),)
 
 
 class DecisionChoice(NamedTuple):
-    """A step to open: that of a decision, or with `fork` the one from which a fork decides again."""
+    """A step to open: that of a decision, or with `fork` the one from which a fork decides again.
+
+    `about` is the channel that was decided about, "" for none.
+    """
 
     thread: str
     step: int
+    about: str = ""
     fork: bool = False
 
 
@@ -267,12 +271,12 @@ class DecisionsScreen(OverlayScreen):
     def action_open(self) -> None:
         """Open the thread at the step of the decision."""
         if (decision := self._list.selected) is not None:
-            self.dismiss(DecisionChoice(decision.thread, decision.step))
+            self.dismiss(DecisionChoice(decision.thread, decision.step, _about(decision)))
 
     def action_fork(self) -> None:
         """Open the step from which the decision can be made again, and fork there."""
         if (decision := self._list.selected) is not None:
-            self.dismiss(DecisionChoice(decision.thread, decision.before, fork=True))
+            self.dismiss(DecisionChoice(decision.thread, decision.before, _about(decision), fork=True))
 
     # The search field.
 
@@ -299,3 +303,7 @@ class DecisionsScreen(OverlayScreen):
             self.dismiss(None)
         else:
             self._list.focus()
+
+
+def _about(decision: DecisionOutcome) -> str:
+    return next(iter(decision.subjects), "")

@@ -281,6 +281,8 @@ async def _open_decision(screen: RunScreen, choice: DecisionChoice) -> None:
     if screen.session is None or screen.session.thread_id != choice.thread:
         await screen.open_thread(choice.thread)
     if screen.session is not None and screen.session.thread_id == choice.thread:
+        if choice.about:
+            screen.query_one(ChannelsPane).select(choice.about)
         screen.travel((choice.thread, choice.step))
         if choice.fork:
             screen.action_do("change.fork")
