@@ -101,11 +101,17 @@ def _passages(channel: str, value: Any) -> Iterator[Passage]:
     for path, text in _texts(channel, value, 0):
         if path == channel and not isinstance(value, str):
             return  # the whole value once more, as JSON
-        for match in _SENTENCE.finditer(text):
-            sentence = match[0].strip()
+        for start, end in sentences(text):
+            for at in range(start, end, _LONGEST):
+                yield Passage(path, at, text[at : min(at + _LONGEST, end)], text)
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of a text begins and ends, without the blanks around it."""
+    for match in _SENTENCE.finditer(text):
+        if sentence := match[0].strip():
             start = match.start() + len(match[0]) - len(match[0].lstrip())
-            for at in range(0, len(sentence), _LONGEST):
-                yield Passage(path, start + at, sentence[at : at + _LONGEST], text)
+            yield start, start + len(sentence)
 
 
 def first_changed(found: Sequence[Passage], revised: Revision | None) -> int:

@@ -33,6 +33,7 @@ Role = Literal[
     "badge-dim",
     "removed-word",
     "added-word",
+    "emphasis",
 ]
 
 
