@@ -138,6 +138,11 @@ def queue_file() -> Path:
     return data_folder() / "queue.json"
 
 
+def looked_file() -> Path:
+    """Where it is kept which version of a text the user has last seen."""
+    return data_folder() / "looked.json"
+
+
 def watches_file() -> Path:
     """Where the watches of each graph are kept."""
     return data_folder() / "watches.json"

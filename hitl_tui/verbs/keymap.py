@@ -31,7 +31,9 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find", "Comment")
-_FROM_FIELDS: Final = frozenset({"threads.back", "queue.back", "decisions.back", "breaks.back"})
+_FROM_FIELDS: Final = frozenset(
+    {"threads.back", "queue.back", "decisions.back", "breaks.back", "reader.back", "reader.go_there"}
+)
 _LISTED: Final = (
     "Run", "Pages", "Threads", "Queue", "Decisions", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
     "Workers",
@@ -53,7 +55,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "form.line": ("Forms", "Reason"),
     "reason.leave": ("Reason",),
     # Actions that also close the screen that they open.
-    "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches"),
+    "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Reader"),
     "app.threads": ("Run", "Threads"),
     "app.queue": ("Run", "Queue"),
     "app.workers": ("Run", "Workers"),
@@ -66,6 +68,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "look.costs": ("Run", "Pages"),
     "look.inside": ("Run", "Branches"),
     "look.outside": ("Run", "Branches"),
+    "look.read": ("Run", "Reader"),
     "look.taint": ("Run", "Pages"),
     "run.break": ("Run", "Breakpoints"),
     "run.breaks": ("Run", "Breakpoints"),

@@ -19,6 +19,7 @@ Group = Literal["Run", "Look", "Change", "Travel", "Card", "Stage", "App"]
 ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Comment", "Threads", "Queue", "Decisions",
     "Verify", "Compare", "Family", "Artifacts", "Agents", "Branches", "Breakpoints", "Workers",
+    "Reader",
 ]  # fmt: skip
 
 

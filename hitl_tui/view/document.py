@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -42,7 +43,7 @@ _BODIES: Final = ("body", "text", "content", "message")
 _ROLE_KEYS: Final = ("role", "type")
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class TextPiece(msgspec.Struct, frozen=True, gc=False):
     """Text of one role.
 
     Args:
@@ -56,7 +57,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     mark: int = -1
 
 
-Pieces = tuple[Piece, ...]
+Pieces = tuple[TextPiece, ...]
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ class Block(msgspec.Struct, frozen=True):
     aligned: tuple[str, ...] = ()
 
 
-class Part(msgspec.Struct, frozen=True):
+class TextPart(msgspec.Struct, frozen=True):
     """One text of a value.
 
     Args:
@@ -101,14 +102,15 @@ class Part(msgspec.Struct, frozen=True):
         """Return the position in the raw text of a character of the sanitised one."""
         if self.raw == self.text:
             return at
-        return bisect_left(range(len(self.raw)), at, key=lambda end: len(sanitise(self.raw[:end])))
+        found = bisect_left(range(len(self.raw)), at, key=lambda end: len(sanitise(self.raw[:end])))
+        return found + (self.raw[found - 1 : found + 1] == "\r\n")
 
     def clean_offset(self, at: int) -> int:
         """Return the position in the sanitised text of a character of the raw one."""
         return at if self.raw == self.text else len(sanitise(self.raw[:at]))
 
 
-Document = tuple[Part, ...]
+Document = tuple[TextPart, ...]
 
 
 def document(channel: str, value: Any, *, source: bool = False) -> Document:
@@ -118,8 +120,8 @@ def document(channel: str, value: Any, *, source: bool = False) -> Document:
         source: show the texts as they are, and anything else as JSON.
     """
     if value is PRIVATE:
-        block = Block("text", ((Piece(PRIVATE_TEXT, "private"),),), gap=False)
-        return (Part(channel, "", "", (block,)),)
+        block = Block("text", ((TextPiece(PRIVATE_TEXT, "private"),),), gap=False)
+        return (TextPart(channel, "", "", (block,)),)
     if isinstance(value, str):
         return (_text(channel, value, source=source),)
     if not source and (messages := _messages(value)):
@@ -131,33 +133,33 @@ def document(channel: str, value: Any, *, source: bool = False) -> Document:
     return (_json(channel, value),)
 
 
-def _text(path: str, raw: str, *, source: bool = False, before: Iterable[Block] = ()) -> Part:
+def _text(path: str, raw: str, *, source: bool = False, before: Iterable[Block] = ()) -> TextPart:
     """Return a text, as Markdown or as it is."""
     text = sanitise(raw)
     plain = source or len(text) > _LARGEST
-    return Part(path, raw, text, (*before, *(_as_it_is(text) if plain else markdown_blocks(text))))
+    return TextPart(path, raw, text, (*before, *(_as_it_is(text) if plain else markdown_blocks(text))))
 
 
 def _as_it_is(text: str) -> Iterator[Block]:
     at = 0
     for line in text.split("\n"):
-        yield Block("text", ((Piece(line, "plain", at),),), at, at + len(line), gap=False)
+        yield Block("text", ((TextPiece(line, "plain", at),),), at, at + len(line), gap=False)
         at += len(line) + 1
 
 
-def _json(path: str, value: Any) -> Part:
+def _json(path: str, value: Any) -> TextPart:
     """Return any other value as JSON whose texts keep their line breaks."""
     lines = list(JsonLines(value, breaks=True))
     text = "\n".join(lines)
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     rows = tuple(_placed(json_spans(line), at) for line, at in zip(lines, starts, strict=False))
-    return Part(path, text, text, (Block("code", rows, 0, len(text), gap=False),))
+    return TextPart(path, text, text, (Block("code", rows, 0, len(text), gap=False),))
 
 
 def _placed(spans: Iterable[Any], at: int) -> Pieces:
     pieces = []
     for span in spans:
-        pieces.append(Piece(span.text, span.role, at))
+        pieces.append(TextPiece(span.text, span.role, at))
         at += len(span.text)
     return tuple(pieces)
 
@@ -181,28 +183,26 @@ def _is_message(item: Any) -> bool:
     )
 
 
-def _chat(channel: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+def _chat(channel: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[TextPart]:
     for number, message in enumerate(messages):
         path = f"{channel}[{number}]"
         who = next(str(message[key]) for key in _ROLE_KEYS if isinstance(message.get(key), str))
         name = message.get("name")
-        shown = sanitise_line(who, _NAME) + (f" · {sanitise_line(name, _NAME)}" if _is_text(name) else "")
-        head = Block("heading", ((Piece(shown, "accent"),),), level=2)
+        shown = sanitise_line(who, _NAME) + (
+            f" · {sanitise_line(name, _NAME)}" if isinstance(name, str) and name else ""
+        )
+        head = Block("heading", ((TextPiece(shown, "accent"),),), level=2)
         content = message.get("content")
         if isinstance(content, str):
             yield _text(f"{path}.content", content, before=(head, *_calls(message)))
         elif isinstance(content, list) and all(_is_text_part(part) for part in content):
-            yield Part(f"{path}.content", "", "", (head, *_calls(message)))
+            yield TextPart(f"{path}.content", "", "", (head, *_calls(message)))
             for at, part in enumerate(content):
                 yield _text(f"{path}.content[{at}].text", part["text"])
         else:
-            yield Part(f"{path}.content", "", "", (head, *_calls(message)))
+            yield TextPart(f"{path}.content", "", "", (head, *_calls(message)))
             if content is not None:
                 yield _json(f"{path}.content", content)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def _is_text_part(part: Any) -> bool:
@@ -218,8 +218,8 @@ def _calls(message: Mapping[str, Any]) -> Iterator[Block]:
             assert isinstance(inner, Mapping)
             given = inner.get("arguments", inner.get("args"))
             words = given if isinstance(given, str) else "\n".join(JsonLines(given, breaks=True))
-            head = Piece(f"calls {sanitise_line(str(inner.get('name', '')), _NAME)}", "name")
-            rows = tuple((Piece(row),) for row in sanitise(words).split("\n"))
+            head = TextPiece(f"calls {sanitise_line(str(inner.get('name', '')), _NAME)}", "name")
+            rows = tuple((TextPiece(row),) for row in sanitise(words).split("\n"))
             yield Block("code", ((head,), *rows))
 
 
@@ -236,15 +236,15 @@ def _mail(channel: str, value: Mapping[str, Any], body: str) -> Document:
     names = {key.lower(): key for key in value if isinstance(key, str)}
     heads = [names[name] for name in _HEADERS if name in names and name != body.lower()]
     wide = max(len(name) for name in heads) + 2
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     for key in heads:
         shown = value[key]
         listed = isinstance(shown, list) and all(isinstance(item, str) for item in shown)
         raw = ", ".join(shown) if listed else shown if isinstance(shown, str) else str(shown)
         text = sanitise_line(raw, 2_000)
         lead = f"{key.replace('_', ' ').capitalize():<{wide}}"
-        block = Block("field", ((Piece(text, "value", 0),),), 0, len(text), lead, " " * wide, gap=False)
-        parts.append(Part(f"{channel}.{key}", raw, text, (block,)))
+        block = Block("field", ((TextPiece(text, "value", 0),),), 0, len(text), lead, " " * wide, gap=False)
+        parts.append(TextPart(f"{channel}.{key}", raw, text, (block,)))
     rule = Block("rule", gap=False)
     parts.append(_text(f"{channel}.{body}", value[body], before=(rule,)))
     rest = {key: item for key, item in value.items() if key not in (*heads, body)}
@@ -329,8 +329,8 @@ class _Blocks:
         self._open.append(_Item(sign, " " * len(sign)))
 
     def _block(
-        self, kind: BlockKind, lines: tuple[Pieces, ...], token: Token, level: int = 0, *, dense: bool = False,
-        cells: tuple[tuple[Pieces, ...], ...] = (), aligned: tuple[str, ...] = (),
+        self, kind: BlockKind, lines: tuple[Pieces, ...], token: Token, level: int = 0, *,
+        dense: bool = False, cells: tuple[tuple[Pieces, ...], ...] = (), aligned: tuple[str, ...] = (),
     ) -> Block:  # fmt: skip
         start, end = self._range(token)
         new_item = bool(self._open) and not self._open[-1].used
@@ -350,13 +350,13 @@ class _Blocks:
     def _leaf(self, token: Token, kind: BlockKind, level: int = 0, *, dense: bool = False) -> Block:
         start, end = self._range(token)
         self._at = max(self._at, start)
-        base: Role = "title" if kind == "heading" and level > 1 else "accent" if kind == "heading" else "plain"
+        base: Role = "plain" if kind != "heading" else "accent" if level == 1 else "title"
         lines = tuple(self._inline(token.children or (), end, base))
         return self._block(kind, lines, token, level, dense=dense)
 
     def _inline(self, tokens: Sequence[Token], end: int, base: Role) -> Iterator[Pieces]:
         """Yield the lines of a paragraph; lines that were broken by their width are joined."""
-        pieces: list[Piece] = []
+        pieces: list[TextPiece] = []
         roles = [base]
         links: list[str] = []
         length = 0
@@ -366,7 +366,7 @@ class _Blocks:
                 broken = self._text.find("\n", self._at, end + 1)
                 self._at = broken + 1 if broken >= 0 else self._at
                 if kind == "softbreak" and length >= _FILLED:
-                    pieces.append(Piece(" ", roles[-1], broken))
+                    pieces.append(TextPiece(" ", roles[-1], broken))
                 else:
                     yield tuple(pieces)
                     pieces = []
@@ -374,7 +374,7 @@ class _Blocks:
             elif kind == "image":
                 found = tuple(self._found(token.content, "plain", end))
                 source = token.attrGet("src")
-                pieces += [Piece("[image: ", "dim"), *found, Piece(f"] ({source})", "dim")]
+                pieces += [TextPiece("[image: ", "dim"), *found, TextPiece(f"] ({source})", "dim")]
             elif kind == "link_open":
                 links.append(str(token.attrGet("href") or ""))
                 roles.append("name")
@@ -383,7 +383,8 @@ class _Blocks:
                 target = links.pop()
                 shown = pieces[-1].text if pieces else ""
                 # A link must not look like one to another place.
-                pieces += [Piece(f" ({target})", "dim")] if target not in (shown, f"mailto:{shown}") else []
+                if target not in (shown, f"mailto:{shown}"):
+                    pieces.append(TextPiece(f" ({target})", "dim"))
             elif kind.endswith("_open"):
                 roles.append(_ROLES.get(kind, roles[-1]))
             elif kind.endswith("_close"):
@@ -394,19 +395,19 @@ class _Blocks:
                 length += len(token.content)
         yield tuple(pieces)
 
-    def _found(self, content: str, role: Role, end: int) -> Iterator[Piece]:
+    def _found(self, content: str, role: Role, end: int) -> Iterator[TextPiece]:
         """Find a text in the source from where the last one ended, and word by word if it is not verbatim."""
         at = self._text.find(content, self._at, end + 1)
         if at >= 0:
             self._at = at + len(content)
-            yield Piece(content, role, at)
+            yield TextPiece(content, role, at)
             return
         for number, word in enumerate(content.split(" ")):
             lead = " " if number else ""
             at = self._text.find(word, self._at, end + 1) if word else -1
             self._at = at + len(word) if at >= 0 else self._at
-            yield from (Piece(lead, role),) if lead else ()
-            yield from (Piece(word, role, at),) if word else ()
+            yield from (TextPiece(lead, role),) if lead else ()
+            yield from (TextPiece(word, role, at),) if word else ()
 
     def _code(self, token: Token) -> Block:
         """Return highlighted code."""
@@ -414,11 +415,11 @@ class _Blocks:
         self._at = max(self._at, start + (token.type == "fence") * len(token.info + token.markup))
         lines: list[Pieces] = []
         for row in _highlighted(token.content.removesuffix("\n"), token.info.split(" ")[0]):
-            pieces: list[Piece] = []
+            pieces: list[TextPiece] = []
             for text, role in row:
                 at = self._text.find(text, self._at, end + 1)
                 self._at = at + len(text) if at >= 0 else self._at
-                pieces.append(Piece(text, role, at))
+                pieces.append(TextPiece(text, role, at))
             lines.append(tuple(pieces))
         self._at = end
         return self._block("code", tuple(lines), token)
@@ -449,13 +450,11 @@ def _highlighted(code: str, language: str) -> Iterator[list[tuple[str, Role]]]:
     """Yield the lines of code, each as texts with their roles."""
     lexed: Iterable[tuple[Any, str]] = ((None, code),)
     if language and len(code) <= _LONGEST_CODE:
-        from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
+        from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+        from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
-        try:
+        with suppress(ClassNotFound):
             lexed = get_lexer_by_name(language, stripnl=False, ensurenl=False).get_tokens(code)
-        except ClassNotFound:
-            pass
     row: list[tuple[str, Role]] = []
     for kind, text in lexed:
         for number, part in enumerate(text.split("\n")):

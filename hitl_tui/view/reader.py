@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hitl_tui.view.cells import cells
 from hitl_tui.view.comments import sentences
 from hitl_tui.view.diff import opcodes
-from hitl_tui.view.document import Block, Document, Piece, Pieces
+from hitl_tui.view.document import Block, Document, Pieces, TextPiece
 from hitl_tui.view.rows import TAB, wrap_line, wrap_rich
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line
@@ -36,7 +36,7 @@ _COLUMN: Final = 6
 """Fewest cells of a column of a table."""
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class TextChange(msgspec.Struct, frozen=True, gc=False):
     """A changed range of the newer text, and the range and text of the older one that it replaces."""
 
     start: int
@@ -46,46 +46,70 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     removed: str
 
 
-def text_changes(old: str, new: str) -> tuple[Change, ...]:
-    """Compare two sanitised texts: by lines, and the lines that differ by words."""
+class _Pair(msgspec.Struct, frozen=True):
+    """Text of both versions, and where it is in each; `same` means the same words."""
+
+    same: bool
+    old: str
+    new: str
+    old_start: int
+    new_start: int
+
+
+def _pairs(old: str, new: str) -> Iterator[_Pair]:
+    """Compare two texts by lines, and the lines that differ by words."""
     left, right = ([f"{line}\n" for line in text.split("\n")] for text in (old, new))
-    changes: list[Change] = []
     i = j = 0
     for same, old_from, old_to, new_from, new_to in opcodes(left, right):
         before, after = "".join(left[old_from:old_to]), "".join(right[new_from:new_to])
-        if not same:
-            changes += _changed_words(before, after, i, j)
-        i, j = i + len(before), j + len(after)
-    return tuple(changes)
+        both = None if same or not before or not after else compare_words(before, after)
+        if both is None or not both.is_alike:
+            yield _Pair(same, before, after, i, j)
+            i, j = i + len(before), j + len(after)
+            continue
+        for piece in both.pieces:
+            yield _Pair(piece.same, piece.old, piece.new, i, j)
+            i, j = i + len(piece.old), j + len(piece.new)
 
 
-def _changed_words(before: str, after: str, i: int, j: int) -> Iterator[Change]:
-    both = compare_words(before, after)
-    if before and after and not both.is_alike:
-        yield from _change(before, after, i, j)
-        return
-    for piece in both.pieces:
-        if not piece.same:
-            yield from _change(piece.old, piece.new, i, j)
-        i, j = i + len(piece.old), j + len(piece.new)
+def text_changes(old: str, new: str) -> tuple[TextChange, ...]:
+    """Return how a sanitised text became another one."""
+    changes = (change for pair in _pairs(old, new) if not pair.same for change in _change(pair))
+    return tuple(_at_its_line(change, old, new) for change in changes)
 
 
-def _change(before: str, after: str, i: int, j: int) -> Iterator[Change]:
+def place_in_newer(old: str, new: str, at: int) -> int:
+    """Return where a character that is in both texts is in the newer one."""
+    for pair in _pairs(old, new):
+        if at < pair.old_start + len(pair.old):
+            return pair.new_start + (min(at - pair.old_start, len(pair.new)) if pair.same else 0)
+    return len(new)
+
+
+def _at_its_line(change: TextChange, old: str, new: str) -> TextChange:
+    """Return a change whose removed words, if they ended a line, stand at the end of that line."""
+    if change.end > change.start or old[change.old_start - 1 : change.old_start] in ("", "\n"):
+        return change
+    at = len(new[: change.start].rstrip())
+    return replace(change, start=at, end=at)
+
+
+def _change(pair: _Pair) -> Iterator[TextChange]:
     """Yield a change without the blanks around it; none if only blanks differ."""
-    old, new = before.strip(), after.strip()
+    old, new = pair.old.strip(), pair.new.strip()
     if old or new:
-        i += len(before) - len(before.lstrip()) if old else 0
-        j += len(after) - len(after.lstrip()) if new else 0
-        yield Change(j, j + len(new), i, i + len(old), old)
+        i = pair.old_start + (len(pair.old) - len(pair.old.lstrip()) if old else 0)
+        j = pair.new_start + (len(pair.new) - len(pair.new.lstrip()) if new else 0)
+        yield TextChange(j, j + len(new), i, i + len(old), old)
 
 
-def document_changes(old: Document, new: Document) -> dict[str, tuple[Change, ...]]:
+def document_changes(old: Document, new: Document) -> dict[str, tuple[TextChange, ...]]:
     """Return the changes of each text of a document, by its path; a new text is one change."""
     before = {part.path: part.text for part in old}
     return {
         part.path: text_changes(before[part.path], part.text)
         if part.path in before
-        else ((Change(0, len(part.text), 0, 0, ""),) if part.text else ())
+        else ((TextChange(0, len(part.text), 0, 0, ""),) if part.text else ())
         for part in new
     }
 
@@ -98,7 +122,7 @@ class Unit(msgspec.Struct, frozen=True, order=True, gc=False):
     end: int
 
 
-class Note(msgspec.Struct, frozen=True):
+class MarginNote(msgspec.Struct, frozen=True):
     """A comment at a place of the document, in lines."""
 
     part: int
@@ -106,7 +130,7 @@ class Note(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...]
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class PageRow(msgspec.Struct, frozen=True, gc=False):
     """A row of the document; `changed` says whether its paragraph has a change."""
 
     pieces: Pieces
@@ -151,8 +175,8 @@ class Pages:
         document: Document,
         width: int,
         *,
-        changes: Mapping[str, Sequence[Change]] | None = None,
-        notes: Sequence[Note] = (),
+        changes: Mapping[str, Sequence[TextChange]] | None = None,
+        notes: Sequence[MarginNote] = (),
         marked: bool = False,
     ) -> None:
         self.document = document
@@ -163,7 +187,7 @@ class Pages:
         self.measure = max(min(MEASURE, width - _MARGIN - 1), _LEAST)
         free = width - self.measure - _MARGIN - (self._side + _GAP if notes and beside else 0)
         self.left = max(free // 2, 0) + _MARGIN
-        self.rows: list[Row] = []
+        self.rows: list[PageRow] = []
         self.units: list[Unit] = []
         self.headings: list[Heading] = []
         self._number = 0
@@ -204,25 +228,25 @@ class Pages:
 
     def _add(self, pieces: Pieces, part: int, *, changed: bool = False, last: bool = False) -> None:
         marks = tuple(dict.fromkeys(piece.mark for piece in pieces if piece.mark >= 0))
-        self.rows.append(Row(pieces, part, changed, marks, last=last))
+        self.rows.append(PageRow(pieces, part, changed, marks, last=last))
 
     def _add_gap(self, part: int) -> None:
         if self.rows:
             self._add((), part)
 
-    def _add_removed(self, change: Change, part: int, numbers: Mapping[Change, int]) -> None:
+    def _add_removed(self, change: TextChange, part: int, numbers: Mapping[TextChange, int]) -> None:
         self._add_gap(part)
         text = change.removed
         if len(text) > _SHORT_REMOVED:
             text = f"{text[:_SHORT_REMOVED].rstrip()} … {len(text) - _SHORT_REMOVED:,} more characters"
         sign = "- " if self._marked else ""
         for line in text.split("\n"):
-            piece = Piece(f"{sign}{line}", "removed", -1, numbers[change])
+            piece = TextPiece(f"{sign}{line}", "removed", -1, numbers[change])
             for row in _wrapped((piece,), self.measure):
                 self._add(row, part, changed=True)
 
     def _add_block(
-        self, block: Block, part: int, changes: Sequence[Change], numbers: Mapping[Change, int]
+        self, block: Block, part: int, changes: Sequence[TextChange], numbers: Mapping[TextChange, int]
     ) -> None:
         if block.gap:
             self._add_gap(part)
@@ -232,7 +256,7 @@ class Pages:
             text = "".join(piece.text for line in block.lines for piece in line)
             self.headings.append(Heading(block.level, text, len(self.rows)))
         if block.kind == "rule":
-            self._add((Piece("─" * self.measure, "dim"),), part)
+            self._add((TextPiece("─" * self.measure, "dim"),), part)
         elif block.kind == "table":
             self._add_table(block, part, here, numbers)
         lead = block.first
@@ -247,7 +271,7 @@ class Pages:
             changed = any(piece.mark >= 0 for piece in pieces)
             rows = _wrapped(pieces, max(self.measure - cells(lead), _LEAST // 2))
             for place, row in enumerate(rows):
-                shown = (Piece(lead, "dim"), *row) if lead else row
+                shown = (TextPiece(lead, "dim"), *row) if lead else row
                 self._add(shown, part, changed=changed, last=place == len(rows) - 1)
                 lead = block.rest
 
@@ -275,23 +299,27 @@ class Pages:
             )
 
     def _with_changes(
-        self, line: Pieces, changes: Sequence[Change], numbers: Mapping[Change, int], *, final: bool = True
+        self,
+        line: Pieces,
+        changes: Sequence[TextChange],
+        numbers: Mapping[TextChange, int],
+        *,
+        final: bool = True,
     ) -> Pieces:
         """Return a line with the changes in it: removed words before the words that replace them."""
         if not changes:
             return line
-        shown: list[Piece] = []
+        shown: list[TextPiece] = []
         waiting = list(changes)
-        done: set[Change] = set()
+        done: set[TextChange] = set()
 
-        def begin(change: Change) -> None:
+        def begin(change: TextChange) -> None:
             if change not in done and not _is_paragraph(change) and change.removed:
                 old = " ".join(change.removed.split())
                 old = f"[-{old}-]" if self._marked else old
-                spaced = change.end > change.start and not self._marked
-                shown.extend((Piece(old, "removed-word", -1, numbers[change]), Piece(" " if spaced else "")))
-                if change.end == change.start:
-                    shown.append(Piece(" "))
+                shown.append(TextPiece(old, "removed-word", -1, numbers[change]))
+                if change.end == change.start or not self._marked:
+                    shown.append(TextPiece(" "))
             done.add(change)
 
         for piece in line:
@@ -317,21 +345,21 @@ class Pages:
                 shown.append(_part(piece, at, end))
         for change in waiting if final else ():
             if change not in done:
-                shown.append(Piece(" "))
+                shown.append(TextPiece(" "))
                 begin(change)
         return tuple(piece for piece in shown if piece.text)
 
-    def _as_added(self, piece: Piece, *, opens: bool, closes: bool) -> Iterator[Piece]:
+    def _as_added(self, piece: TextPiece, *, opens: bool, closes: bool) -> Iterator[TextPiece]:
         if self._marked and opens:
-            yield Piece("{+", "added-word", -1, piece.mark)
+            yield TextPiece("{+", "added-word", -1, piece.mark)
         yield piece
         if self._marked and closes:
-            yield Piece("+}", "added-word", -1, piece.mark)
+            yield TextPiece("+}", "added-word", -1, piece.mark)
 
     # Tables.
 
     def _add_table(
-        self, block: Block, part: int, changes: Sequence[Change], numbers: Mapping[Change, int]
+        self, block: Block, part: int, changes: Sequence[TextChange], numbers: Mapping[TextChange, int]
     ) -> None:
         rows: list[list[Pieces]] = []
         for row in block.cells:
@@ -344,20 +372,20 @@ class Pages:
                 own = [each for each in changes if each.start < ends and each.end > starts >= 0]
                 rows[-1].append(self._with_changes(cell, own, numbers))
         widths = _widths(rows, self.measure)
-        edge = Piece("│", "dim")
+        edge = TextPiece("│", "dim")
         self._add((_rule(widths, "╭┬╮"),), part)
         for number, columns in enumerate(rows):
-            wrapped = [_wrapped(cell, width) for cell, width in zip(columns, widths, strict=False)]
+            wrapped = [_wrapped(each, width) for each, width in zip(columns, widths, strict=False)]
             wrapped += [[] for _ in range(len(widths) - len(wrapped))]
-            changed = any(piece.mark >= 0 for cell in columns for piece in cell)
+            changed = any(piece.mark >= 0 for each in columns for piece in each)
             for at in range(max(map(len, wrapped), default=0)):
-                shown: list[Piece] = [edge]
-                for column, (cell, width) in enumerate(zip(wrapped, widths, strict=True)):
-                    words = cell[at] if at < len(cell) else ()
+                shown: list[TextPiece] = [edge]
+                for column, (parts, width) in enumerate(zip(wrapped, widths, strict=True)):
+                    words: Pieces = parts[at] if at < len(parts) else ()
                     right = column < len(block.aligned) and block.aligned[column] == "right"
                     blank = " " * (width - sum(cells(piece.text) for piece in words))
                     lead, trail = (f" {blank}", " ") if right else (" ", f"{blank} ")
-                    shown += [Piece(lead), *words, Piece(trail), edge]
+                    shown += [TextPiece(lead), *words, TextPiece(trail), edge]
                 self._add(tuple(shown), part, changed=changed)
             if number == 0:
                 self._add((_rule(widths, "├┼┤"),), part)
@@ -365,7 +393,7 @@ class Pages:
 
     # Notes.
 
-    def _place_notes(self, notes: Sequence[Note]) -> None:
+    def _place_notes(self, notes: Sequence[MarginNote]) -> None:
         self._index()
         if not self._side:
             below: dict[int, list[Line]] = {}
@@ -392,12 +420,12 @@ class Pages:
 
     def _insert(self, below: Mapping[int, Sequence[Line]]) -> None:
         """Insert notes below the rows of their paragraphs; headings move down with their rows."""
-        rows: list[Row] = []
+        rows: list[PageRow] = []
         moved: list[int] = []
         for number, row in enumerate(self.rows):
             moved.append(len(rows))
             rows.append(row)
-            rows += [Row((), row.part, note=line) for line in below.get(number, ())]
+            rows += [PageRow((), row.part, note=line) for line in below.get(number, ())]
         self.rows = rows
         self.headings = [replace(heading, row=moved[heading.row]) for heading in self.headings]
 
@@ -477,12 +505,12 @@ def matches(document: Document, query: str) -> list[Unit]:
     return found
 
 
-def _is_paragraph(change: Change) -> bool:
+def _is_paragraph(change: TextChange) -> bool:
     """Whether whole lines were removed, which are shown above what replaces them."""
     return "\n" in change.removed
 
 
-def _part(piece: Piece, start: int, end: int) -> Piece:
+def _part(piece: TextPiece, start: int, end: int) -> TextPiece:
     """Return a part of a piece, given by its range in the source."""
     return replace(piece, text=piece.text[start - piece.at : end - piece.at], at=start)
 
@@ -500,7 +528,7 @@ def _wrapped(pieces: Pieces, width: int) -> list[Pieces]:
     return rows
 
 
-def _untabbed(pieces: Pieces) -> Iterator[Piece]:
+def _untabbed(pieces: Pieces) -> Iterator[TextPiece]:
     for piece in pieces:
         if "\t" not in piece.text:
             yield piece
@@ -515,15 +543,17 @@ def _untabbed(pieces: Pieces) -> Iterator[Piece]:
                 at += len(part) if at >= 0 else 0
 
 
-def _cut(pieces: Pieces, start: int, end: int) -> Iterator[Piece]:
+def _cut(pieces: Pieces, start: int, end: int) -> Iterator[TextPiece]:
     used = 0
     for piece in pieces:
         begin, stop = max(start - used, 0), min(end - used, len(piece.text))
         if begin < stop:
             at = piece.at + begin if piece.at >= 0 else -1
-            yield replace(piece, text=piece.text[begin:stop], at=at) if stop - begin < len(
-                piece.text
-            ) else piece
+            yield (
+                replace(piece, text=piece.text[begin:stop], at=at)
+                if stop - begin < len(piece.text)
+                else piece
+            )
         used += len(piece.text)
 
 
@@ -531,9 +561,7 @@ def _widths(rows: Sequence[Sequence[Pieces]], measure: int) -> list[int]:
     """Return the width of each column; the widest are narrowed until the table fits."""
     count = max(map(len, rows), default=0)
     widths = [
-        max(
-            (sum(cells(piece.text) for piece in row[column]) for row in rows if column < len(row)), default=0
-        )
+        max((sum(cells(piece.text) for piece in row[column]) for row in rows if column < len(row)), default=0)
         for column in range(count)
     ]
     while sum(widths) + 3 * count + 1 > measure and max(widths, default=0) > _COLUMN:
@@ -541,7 +569,6 @@ def _widths(rows: Sequence[Sequence[Pieces]], measure: int) -> list[int]:
     return widths
 
 
-def _rule(widths: Sequence[int], signs: str) -> Piece:
-    left, middle, right = signs
-    return Piece(left + middle.join("─" * (width + 2) for width in widths) + right, "dim")
-
+def _rule(widths: Sequence[int], signs: str) -> TextPiece:
+    left, middle, right = signs[0], signs[1], signs[2]
+    return TextPiece(left + middle.join("─" * (width + 2) for width in widths) + right, "dim")

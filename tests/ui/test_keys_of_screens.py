@@ -22,7 +22,7 @@ MINE = {
     "page.close": "f10",
     "app.back": "f8",
     "look.enter": "o",
-    "look.reveal": "O",
+    "look.reveal": "r",
     "ask.down": "f3",
     "ask.take": "f9",
     "ask.back": "f8",

@@ -368,7 +368,7 @@ class RunScreen(RunPanes):
         if self._card_coming or self._card_opens_for(session):
             return  # code that reads that it waits must find the card's keys working
         where, line = self.status_line(session)
-        if place := self._place_in_queue:
+        if place := self.place_in_queue:
             line = msgspec.structs.replace(line, step=f"{place} · {line.step}" if line.step else place)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
@@ -452,6 +452,10 @@ class RunScreen(RunPanes):
     def do_action(self, action_id: str) -> None:
         """Do an action, whatever disables its key."""
         self._handlers[action_id](self)
+
+    @on(ValuePane.Read)
+    def _read_value(self) -> None:
+        self.action_do("look.read")
 
     @on(FooterBar.Chosen)
     def _footer_chosen(self, event: FooterBar.Chosen) -> None:
@@ -598,7 +602,7 @@ class RunScreen(RunPanes):
         return WaitingQueue()
 
     @property
-    def _place_in_queue(self) -> str:
+    def place_in_queue(self) -> str:
         """Return which of the waiting requests is shown: "4 of 12"; "" if it wasn't opened from the queue."""
         shown = self.session is not None and self.session.thread_id == self.came_from
         return "{} of {}".format(*self._queue.place) if shown else ""

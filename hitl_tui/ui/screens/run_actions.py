@@ -254,6 +254,13 @@ def _contract(screen: RunScreen, session: ViewSession) -> None:
     show_contract(screen, session)
 
 
+def _read(screen: RunScreen, session: ViewSession) -> None:
+    """Open the reader: on what the card is about, else on the selected channel."""
+    from hitl_tui.ui.screens.reader_opening import open_reader
+
+    open_reader(screen, session, screen.query_one(ChannelsPane).selected)
+
+
 def _enter(screen: RunScreen, session: ViewSession) -> None:
     """Open the thread of another thread's step; else show what is inside the shown step."""
     if session.shown and session.shown[0] != session.thread_id:
@@ -543,6 +550,7 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "look.editor": _shown(_open_editor),
     "look.fold": lambda screen: _fold(screen, everything=False),
     "look.folds": lambda screen: _fold(screen, everything=True),
+    "look.read": _shown(_read),
     "look.blame": lambda screen: screen.shown_value.set_mode("blame"),
     "look.view": lambda screen: screen.shown_value.next_mode(),
     "look.find": lambda screen: screen.ask_search(),

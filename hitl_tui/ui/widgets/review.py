@@ -264,6 +264,11 @@ class ReviewPane(Vertical):
         if self.is_mounted:
             self._do(())
 
+    def choose(self, option: str) -> None:
+        """Take an option of the choices, chosen where the subject was read."""
+        self.focus_choices()
+        self._do(self.review.choose(option, self._clock(), by_letter=True))
+
     def focus_choices(self) -> None:
         """Move the cursor back to the choices."""
         self.query_one(Choices).focus()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.timer import Timer
 
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import TextView, ours
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.rows import LongRows, continued, part_of, untabbed, wrap_rich
@@ -45,6 +47,11 @@ _GROUNDS: Final = frozenset({"added", "removed"})
 
 class ValuePane(TextView):
     """Value as `ValueText`; rows of a large value are made when they are drawn."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [bound("look.enter", "read")]
+
+    class Read(Message):
+        """The value is to be read by itself."""
 
     class Resized(Message):
         """Its rows have changed: what was laid out for the old ones must be laid out again."""
@@ -126,6 +133,10 @@ class ValuePane(TextView):
         if not same:
             self.show_first_change()
         self.show_sought()
+
+    def action_read(self) -> None:
+        """Open the reader."""
+        self.post_message(self.Read())
 
     def show_first_change(self) -> None:
         """Scroll to the first change if it isn't visible."""
