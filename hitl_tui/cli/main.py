@@ -114,6 +114,7 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at another one."),
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
         "decisions": Entry("hitl_tui.cli.decisions", "Search the decisions of all threads, newest first."),
+        "stats": Entry("hitl_tui.cli.stats", "Count decisions, reasons, times, edits and rubric scores."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
         "blame": Entry("hitl_tui.cli.inspect", "Show who last wrote each part of a channel."),
         "find": Entry("hitl_tui.cli.history", "Search all steps of a thread for a text, newest first."),

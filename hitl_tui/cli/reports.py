@@ -29,6 +29,7 @@ from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue_facts import WaitingRequest
 from hitl_tui.view.shapes import Document, From, shows
+from hitl_tui.view.stats import Stats
 
 
 @shows(ModelUseTotal)
@@ -428,6 +429,12 @@ class DecisionLogDocument(Document, frozen=True):
     decisions: Annotated[tuple[DecisionOutcome, ...], about("The decisions, newest first.")]
     looked: Annotated[int, about("The number of decisions that were searched.")]
     more: Annotated[bool, about("Whether older ones were not searched, because of `--limit`.")]
+
+
+class StatsDocument(Document, frozen=True):
+    """`stats`."""
+
+    stats: Inline[Stats]
 
 
 class NoticeDocument(Document, frozen=True):
