@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.format import PRIVATE_TEXT
+from hitl_tui.view.format import PRIVATE_TEXT, inline
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Role
 from hitl_tui.view.value_lines import JsonLines, json_spans
@@ -153,7 +153,7 @@ def _json(path: str, value: Any) -> TextPart:
     text = "\n".join(lines)
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     rows = tuple(_placed(json_spans(line), at) for line, at in zip(lines, starts, strict=False))
-    return TextPart(path, text, text, (Block("code", rows, 0, len(text), gap=False),))
+    return TextPart(path, text, text, (Block("code", rows, 0, len(text)),))
 
 
 def _placed(spans: Iterable[Any], at: int) -> Pieces:
@@ -231,20 +231,31 @@ def _mail_body(value: Mapping[str, Any]) -> str:
     return next((keys[name] for name in _BODIES if name in keys), "") if is_mail else ""
 
 
+def _is_short(item: Any) -> bool:
+    """Whether a value fits in a row: a short text, a number, or a list of short texts."""
+    items = item if isinstance(item, list) else [item]
+    return bool(items) and all(
+        isinstance(each, str | int | float) and len(str(each)) <= _NAME and "\n" not in str(each)
+        for each in items
+    )
+
+
 def _mail(channel: str, value: Mapping[str, Any], body: str) -> Document:
     """Return a mail: its headers, its text, and whatever else there is as JSON."""
     names = {key.lower(): key for key in value if isinstance(key, str)}
     heads = [names[name] for name in _HEADERS if name in names and name != body.lower()]
-    wide = max(len(name) for name in heads) + 2
+    heads += [key for key, item in value.items() if key not in (*heads, body) and _is_short(item)]
+    wide = max(min(len(name), _NAME) for name in heads) + 2
     parts: list[TextPart] = []
     for key in heads:
         shown = value[key]
         listed = isinstance(shown, list) and all(isinstance(item, str) for item in shown)
-        raw = ", ".join(shown) if listed else shown if isinstance(shown, str) else str(shown)
+        raw = ", ".join(shown) if listed else shown if isinstance(shown, str) else inline(shown, 2_000)
         text = sanitise_line(raw, 2_000)
-        lead = f"{key.replace('_', ' ').capitalize():<{wide}}"
+        lead = f"{sanitise_line(key.replace('_', ' ').capitalize(), _NAME):<{wide}}"
         block = Block("field", ((TextPiece(text, "value", 0),),), 0, len(text), lead, " " * wide, gap=False)
-        parts.append(TextPart(f"{channel}.{key}", raw, text, (block,)))
+        # A place in a list would be none in its items, so that nothing is commented on there.
+        parts.append(TextPart(f"{channel}.{key}", raw if isinstance(shown, str) else "", text, (block,)))
     rule = Block("rule", gap=False)
     parts.append(_text(f"{channel}.{body}", value[body], before=(rule,)))
     rest = {key: item for key, item in value.items() if key not in (*heads, body)}

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hitl_tui import GraphRunner
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.ui.screens.reader import ReaderScreen
 from hitl_tui.ui.widgets.value import ValuePane
 from tests.support.newsroom import FIRST, LONG, SECOND, newsroom, sent_back
@@ -92,6 +92,21 @@ async def test_pages_turn_and_headings_are_jumped_to():
         await it.until(lambda: here(it).startswith("A vote was postponed"), "the end")
         await it.press("home", "down", "down")
         assert here(it) == "Nobody believed it would help much."
+
+
+async def test_headings_of_a_chat_are_its_messages():
+    said = [{"role": "user", "content": f"Question {number}?"} for number in range(40)]
+    graph = StateGraph({"chat": Channel([], reducer="extend")}, name="chat")
+    graph.add_node("write", lambda state: {"chat": said}).add_edge(START, "write").add_edge("write", END)
+    gate = Gate("write", "Publish this article?", [GateChoice("approve", "Publish", "a")], subject="chat")
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
+    await runner.ainvoke({}, thread_id="t")
+    async with reading(runner) as it:
+        await it.press("]", "]")
+        assert here(it) == "Question 2?"
+        await it.press("[", "c", *"why", "enter")
+        (comment,) = it.card.review.comments
+        assert (comment.path, comment.quote, comment.offset) == ("chat[1].content", "Question 1?", 0)
 
 
 async def test_a_page_is_gone_to_by_number_and_a_heading_by_its_words():

@@ -104,12 +104,13 @@ def test_a_mail_begins_with_its_headers():
         "to": ["a@x.org", "b@x.org"],
         "subject": "Minutes",
         "n": 1,
+        "x": {},
     }
     shown = document("mail", mail)
     texts = [block.first + words(block) for block in blocks(shown)]
-    assert texts[:2] == ["To       a@x.org, b@x.org", "Subject  Minutes"]
+    assert texts[:3] == ["To       a@x.org, b@x.org", "Subject  Minutes", "N        1"]
     assert "Dear all," in texts
-    assert texts[-1] == '{\n  "n": 1\n}'
+    assert texts[-1] == '{\n  "x": {}\n}'
     assert next(part for part in shown if part.path == "mail.body").raw == mail["body"]
 
 

@@ -548,9 +548,12 @@ class ReaderScreen(OverlayScreen):
         if pages is None or not pages.headings:
             self._say("no headings here")
             return
-        row = pages.rows_of(pages.units[self._cursor]).start if pages.units else 0
         rows = [heading.row for heading in pages.headings]
-        others = [at for at in rows if at > row] if by > 0 else [at for at in reversed(rows) if at < row]
+        places = [(pages.unit_at_row(row), row) for row in rows]
+        if by > 0:
+            others = [row for unit, row in places if unit > self._cursor]
+        else:
+            others = [row for unit, row in reversed(places) if unit < self._cursor]
         if others:
             self._go_to_row(others[0])
         else:
