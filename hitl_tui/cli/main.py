@@ -116,6 +116,7 @@ GROUPS: dict[str, dict[str, Entry | VerbEntry]] = {
         "decisions": Entry("hitl_tui.cli.decisions", "Search the decisions of all threads, newest first."),
         "stats": Entry("hitl_tui.cli.stats", "Count decisions, reasons, times, edits and rubric scores."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
+        "read": Entry("hitl_tui.cli.read", "Read a text, rendered, with its changes and comments."),
         "blame": Entry("hitl_tui.cli.inspect", "Show who last wrote each part of a channel."),
         "find": Entry("hitl_tui.cli.history", "Search all steps of a thread for a text, newest first."),
         "when": Entry("hitl_tui.cli.history", "Find the steps at which a condition became true."),

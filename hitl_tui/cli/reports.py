@@ -28,6 +28,7 @@ from hitl_tui.view.first_difference import FirstDifference
 from hitl_tui.view.followed import DecisionOutcome
 from hitl_tui.view.notices import Notice
 from hitl_tui.view.queue_facts import WaitingRequest
+from hitl_tui.view.reading import Earlier
 from hitl_tui.view.shapes import Document, From, shows
 from hitl_tui.view.stats import Stats
 
@@ -375,6 +376,26 @@ class ArtifactsDocument(Document, frozen=True):
     thread: Annotated[str, about("The thread.")]
     artifacts: Annotated[tuple[ArtifactRow, ...], about("The artifacts, oldest first.")]
     body: Annotated[Maybe, about("The content, if one was named: the text, or the bytes in base64.")] = ""
+
+
+class ReadHeading(msgspec.Struct, frozen=True):
+    """A heading of a text."""
+
+    level: Annotated[int, about("Its level, from 1.")]
+    text: Annotated[str, about("Its text.")]
+
+
+class ReadDocument(Document, frozen=True):
+    """`read`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("The step.")]
+    channel: Annotated[str, about("The channel.")]
+    version: Annotated[int, about("The version of the text, from 1; 0 if unknown.")]
+    headings: Annotated[tuple[ReadHeading, ...], about("Its headings, in order.")]
+    changes: Annotated[int, about("How many places have changed.")]
+    since: Annotated[str, about("The version that it is compared with, empty for none.")]
+    comments: Annotated[tuple[Earlier, ...], about("The comments on its last version.")]
 
 
 class ItemsDocument(Document, frozen=True):

@@ -13,7 +13,7 @@ from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
 from hitl_tui.plain.decisions import decisions
-from hitl_tui.plain.editing import edit, show_value
+from hitl_tui.plain.editing import edit, read, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches, why_tainted
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.lists import list_items, list_threads, list_workers, new_thread
@@ -97,6 +97,15 @@ _OTHERS: Final = (
         ),
     ),
     PlainCommand("w", "status", _without_words(look), (("", "show where the thread is, and all channels"),)),
+    PlainCommand(
+        "",
+        "read",
+        read,
+        (
+            ("", "read what the request is about, rendered, with its changes"),
+            ("CHANNEL", "read that"),
+        ),
+    ),
     PlainCommand("v", "show", show_value, (("CHANNEL", "show a whole value"),)),
     PlainCommand(
         "l",

@@ -18,12 +18,31 @@ from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
 
+_READ = 78
+"""Cells of a row of a text to read."""
+
 
 def show_value(context: Context, typed: str) -> None:
     """Show the whole value of a channel."""
     values = context.snapshot().values
     channel = find_channel(list(values), typed or context.console.ask("Channel, by number or name:"))
     context.console.say(f"{name(channel)}:", *content(value_lines(values[channel], "text")))
+
+
+def read(context: Context, typed: str) -> None:
+    """Print a text rendered, with its changes and what became of comments on the last version."""
+    from hitl_tui.config import looked_file
+    from hitl_tui.view.reading import Looked, load_reading, reading_lines
+    from hitl_tui.view.session import ViewSession
+
+    session = context.run(ViewSession.open(context.hub, context.driver))
+    request = session.request
+    subject = request.subject if request is not None and request.subject else ""
+    channel = typed or subject or context.console.ask("Channel, by number or name:")
+    found = find_channel(list(session.view.values), channel)
+    asked = request if found == subject else None
+    reading = context.run(load_reading(session, found, asked, context.actor, Looked(looked_file())))
+    context.console.say(*reading_lines(reading, _READ))
 
 
 def edit(context: Context, typed: str) -> None:

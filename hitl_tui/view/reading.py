@@ -23,10 +23,10 @@ from hitl_tui.engine.log.units import about
 from hitl_tui.engine.thread.comments import Comment, comments_of
 from hitl_tui.view.document import Document, document
 from hitl_tui.view.format import count, identity
-from hitl_tui.view.reader import MarginNote, place_in_newer, text_changes
+from hitl_tui.view.reader import MarginNote, Pages, document_changes, place_in_newer, text_changes
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Role, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, plain_text, trusted, untrusted
 
 Fate = Literal["changed", "unchanged", "gone"]
 """What became of a passage that was commented on."""
@@ -59,9 +59,9 @@ class Earlier(msgspec.Struct, frozen=True):
     who: Annotated[str, about("Who made it.")]
     comment: Annotated[Comment, about("The passage and the comment.")]
     fate: Annotated[Fate, about("Whether the passage is `changed`, `unchanged` or `gone`.")]
-    at: int
+    at: Annotated[int, about("Where it is in the text now.")]
     reply: Annotated[str, about("The author's reply, empty for none.")]
-    mine: bool
+    mine: Annotated[bool, about("Whether you made it.")]
 
 
 class ReadValue(msgspec.Struct, frozen=True):
@@ -82,9 +82,13 @@ class ReadValue(msgspec.Struct, frozen=True):
 
 
 async def load_reading(
-    session: ViewSession, channel: str, request: Request | None, actor: str, looked: Looked
+    session: ViewSession, channel: str, request: Request | None, actor: str, looked: Looked | None
 ) -> ReadValue:
-    """Load a channel's value at the shown step with its versions, and note that it was looked at."""
+    """Load a channel's value at the shown step with its versions.
+
+    Args:
+        looked: where it is noted that the person has looked at it; None if nobody has.
+    """
     shown = session.step_view
     value = shown.values.get(channel)
     if value is PRIVATE:
@@ -93,7 +97,7 @@ async def load_reading(
     number = len(versions.found) if not versions.since and len(versions.found) < _VERSIONS else 0
     baselines: list[Baseline] = []
     thread_id = session.shown[0] if session.shown else session.thread_id
-    seen_step = looked.note(thread_id, channel, shown.step, value)
+    seen_step = looked.note(thread_id, channel, shown.step, value) if looked is not None else None
     if seen_step is not None:
         driver = await session.driver_of(thread_id)
         seen = (await driver.state_at(seen_step)).get(channel)
@@ -219,6 +223,33 @@ def addressed_words(earlier: Sequence[Earlier]) -> str:
     counted = mine or earlier
     done = sum(each.fate != "unchanged" or bool(each.reply) for each in counted)
     return f"{done} of {'your ' if mine else ''}{count(len(counted), 'comment')} addressed"
+
+
+def pages_of(reading: ReadValue, width: int, *, source: bool = False) -> Pages:
+    """Return a value laid out for a width, compared with the first version, without colours."""
+    shown = document(reading.channel, reading.value, source=source)
+    changes = {}
+    if reading.baselines:
+        before = document(reading.channel, reading.baselines[0].value, source=source)
+        changes = document_changes(before, shown)
+    return Pages(
+        shown, width, changes=changes, notes=tuple(earlier_notes(shown, reading.earlier)), marked=True
+    )
+
+
+def reading_lines(reading: ReadValue, width: int, *, source: bool = False) -> list[str]:
+    """Return a value as lines of plain text, headed by what has changed in it."""
+    pages = pages_of(reading, width, source=source)
+    facts = [sanitise_line(reading.channel, _NAME)]
+    facts += [f"version {reading.version}"] if reading.version else []
+    if reading.baselines:
+        facts.append(f"{count(len(pages.change_rows), 'change')} {reading.baselines[0].since}")
+    facts += [addressed] if (addressed := addressed_words(reading.earlier)) else []
+    lines = [" · ".join(facts), ""]
+    for row in pages.rows:
+        words = plain_text(row.note) if row.note else "".join(piece.text for piece in row.pieces)
+        lines.append(f"{'|' if row.changed else '>' if row.note else ' '} {words}".rstrip())
+    return lines
 
 
 # What a person has looked at.

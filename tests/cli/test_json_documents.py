@@ -209,7 +209,7 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
         "graph review", "fork r@1 b --dry-run",
         "fork r@1 b", f"export r {file}", f"import {file} --thread c", "verify r", "anchor r",
         f"export r {file}.html --format html",
-        "replay r", "test r@1", "artifacts r", "decide r --answer revise --dry-run", "claim r",
+        "replay r", "test r@1", "artifacts r", "read r", "decide r --answer revise --dry-run", "claim r",
         "allow r --list", "copy r card", "graphs", "stats",
         "watch --once", "decisions", "approve r", "update-state b draft=x", "rollback b --dry-run", "themes",
         "keys", "config", "doctor", "show none", "size r", "delete c --yes --force", "deleted", "vacuum",

@@ -56,6 +56,14 @@ def test_an_invalid_comment_is_refused_with_a_reason(
 
 
 @pytest.mark.slow
+def test_the_text_that_is_asked_about_is_read_with_its_changes(talk: Talker, twelve: Path) -> None:
+    output = talk("read\nread latest_draft\nread 99\nq\n", "resume", "blog-joins", "--plain").out
+    assert output.count("latest_draft · ") == 2, output
+    assert "Without one, a query reads every row" in output
+    assert "no channel" in output
+
+
+@pytest.mark.slow
 def test_a_reviewer_is_shown_as_present_until_the_decision(
     talk: Talker, twelve: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
