@@ -29,6 +29,10 @@ FILE_VARIABLE = "HITL_TUI_CONFIG"
 """Names another configuration file."""
 SERVER_HEADERS = "HITL_TUI_SERVER_HEADERS"
 """Headers for a server of LangGraph, as a JSON object; no setting, so that they are never stored."""
+REVIEWER: Final = "reviewer"
+DEVELOPER: Final = "developer"
+ROLES: Final = (REVIEWER, DEVELOPER)
+"""What a person is here to do (see `Settings.role`)."""
 _ASCII: Final = "ascii"
 _KEYS: Final = "keys"
 _TRUTHS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -46,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True):
         look_seconds: how long a card must be open before others see that somebody looks at it.
         on_busy: what to do if a server already runs the thread (`DoubleText`); "reject" does nothing.
         reasons: file of the reasons that people can pick for their decisions, None for none.
+        role: "developer": everything is shown; "reviewer": no graph, reducers or debugger until asked for.
         after_decision: "close": the card closes after the decision; "stay": the result is shown in its place.
         theme: name of the theme, "" for the default.
         model: litellm name for graphs that take a model, None for their default.
@@ -67,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     claim_minutes: float
     look_seconds: float
     on_busy: str
+    role: str
     after_decision: str
     reasons: str | None
     theme: str
@@ -193,6 +199,25 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
         key_places |= layer.key_places
     values |= {name: float(values[name]) for name in _NUMBERS}
     return Settings(**values, key_places=key_places, origins=origins)
+
+
+def keep_setting(name: str, value: str) -> None:
+    """Write a setting of one word at the top of the configuration file, which does not have it yet.
+
+    Raises:
+        OSError: it can't be written; the file is as it was.
+    """
+    file = Path(os.path.realpath(config_path()))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = file.read_bytes() if file.exists() else b""
+    temporary = file.with_name(f".{file.name}.tmp")
+    try:
+        temporary.write_bytes(f'{name} = "{value}"\n'.encode() + text)
+        if text:
+            temporary.chmod(file.stat().st_mode)
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 class _Layer(msgspec.Struct):
@@ -403,6 +428,11 @@ def _after_decision(value: object) -> str:
     return "" if value in ("close", "stay") else 'must be "close" or "stay"'
 
 
+def _role(value: object) -> str:
+    known = " or ".join(map(repr, ROLES))
+    return "" if value in ROLES else f"must be {known}, not {value!r}"
+
+
 def _on_busy(value: object) -> str:
     from hitl_tui.engine.commands.command import DoubleTexting
 
@@ -423,6 +453,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "claim_minutes": (lambda: "15", _above_zero),
     "look_seconds": (lambda: "3", _above_zero),
     "on_busy": (lambda: "reject", _on_busy),
+    "role": (lambda: DEVELOPER, _role),
     "after_decision": (lambda: "close", _after_decision),
     "reasons": (_nothing, _whole_path),
     "theme": (str, _one_line),

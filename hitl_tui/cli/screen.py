@@ -307,10 +307,13 @@ def _unbuilt(store: str, thread_id: str, error: HitlError) -> str:
 
 def screen_look(settings: Settings) -> Look:
     """Return the look that the settings want."""
-    from hitl_tui.config import user_themes
+    from hitl_tui.config import REVIEWER, user_themes
     from hitl_tui.ui.theme import Look
 
-    return Look(settings.theme, user_themes(), settings.keys, settings.key_places, settings.ascii)
+    return Look(
+        settings.theme, user_themes(), settings.keys, settings.key_places, settings.ascii,
+        reviewing=settings.role == REVIEWER,
+    )  # fmt: skip
 
 
 def _check_theme(settings: Settings) -> None:

@@ -106,6 +106,7 @@ def serve(
             "each page is a process of its own, and memory: is not shared", "name another --store"
         )
     (partial(open_existing, part="none") if read_only else open_for_writing)(settings).close()
+    _ask_role(settings)
     own = auth is None and not proxy.header
     server, link = _server(
         settings, host, port, _public(public_url, host), _tokens(auth, settings, own=own), proxy,
@@ -114,6 +115,38 @@ def serve(
     )  # fmt: skip
     asyncio.run(_serve(server, link))
     return ExitCode.DONE
+
+
+def _ask_role(settings: Settings) -> None:
+    """At the first start, ask on the terminal whose view the pages show; keep it in the configuration."""
+    from hitl_tui.cli.opening import may_ask
+    from hitl_tui.config import ENV_PREFIX, REVIEWER, ROLES, config_path, keep_setting
+    from hitl_tui.drivers.node_streams import interruptible, own_input
+
+    if settings.origins["role"] != "default" or not may_ask():
+        return
+    say(
+        "Who uses the pages? A reviewer sees texts, changes and decisions; a developer also sees the graph,",
+        "reducers and the debugger. F2 switches between both views.",
+        f"Type {' or '.join(ROLES)} (enter: {REVIEWER}):",
+        err=True,
+    )
+    with interruptible():
+        try:
+            typed = own_input("").strip().lower() or REVIEWER
+        except (EOFError, KeyboardInterrupt, UnicodeDecodeError):
+            return
+    role = next((known for known in ROLES if known.startswith(typed)), "")
+    if not role:
+        say(f"{typed!r} is neither of them; you are asked again at the next start", err=True)
+        return
+    os.environ[f"{ENV_PREFIX}ROLE"] = role
+    try:
+        keep_setting("role", role)
+    except OSError as error:
+        say(f"{config_path()} can't be written ({error.strerror}); you are asked again", err=True)
+    else:
+        say(f"{config_path()} has it now: role = {role!r}", err=True)
 
 
 def _server(  # noqa: PLR0917

@@ -484,6 +484,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             session, start.actor, self.leave_asking, self._shown, HANDLERS, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
             waits_for=start.waits_for, attention=start.attention, unsent=start.unsent,
+            reviewing=self.look.reviewing,
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -547,7 +548,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         run = self.run_screen
         if run is not None and screen is run:
             for action in ACTIONS:
-                if action.id != "app.palette":
+                if action.id != "app.palette" and action.is_shown(run.situation):
                     key = run.keymap.shown(action.id)
                     label = f"{action.label}  ({key})" if key else action.label
                     do = self.action_repaint if action.id == "app.repaint" else run.doing(action.id)

@@ -350,6 +350,7 @@ class Look(msgspec.Struct, frozen=True):
         keys: configured keys, by action.
         key_places: where each of them is configured, for messages.
         ascii: whether to use ASCII alone, None if the locale decides.
+        reviewing: whether graph, reducers and debugger are left out until asked for.
     """
 
     theme: str = ""
@@ -357,6 +358,7 @@ class Look(msgspec.Struct, frozen=True):
     keys: Mapping[str, Any] = {}
     key_places: Mapping[str, str] = {}
     ascii: bool | None = None
+    reviewing: bool = False
 
 
 class Themed(App[Result]):

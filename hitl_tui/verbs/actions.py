@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from hitl_tui.engine.commands import (
     Answer,
     Fork,
@@ -238,6 +240,8 @@ _OTHERS: Final[tuple[Action, ...]] = (
     Action("stage.slower", "-", "Slower", "Play the presentation slower", "Stage", _show),
     Action("look.spotlight", "S", "Spotlight", "Show only the focused pane, or all again", "Look",
            thread_open, on_card=True),
+    Action("look.developer", "f2", "Developer view", "Show graph, reducers and debugger keys, or hide them",
+           "Look"),
     Action("look.save", "ctrl+s", "Save picture", "Save the screen as SVG in the current directory", "Look"),
     Action("look.last_key", "P", "Keys shown", "Show the last key that was pressed, for an audience", "Look"),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
@@ -280,7 +284,30 @@ def _with_verbs(others: Sequence[Action]) -> tuple[Action, ...]:
     return tuple(action for row in others for action in following(row))
 
 
-ACTIONS: Final = _with_verbs(_OTHERS)
+_DEBUGGING: Final = frozenset(
+    {
+        "run.step", "run.into", "run.out", "run.to", "run.break", "run.breaks", "run.again", "look.check",
+        "look.json", "look.fold", "look.folds", "look.watch", "look.failure", "look.editor", "look.items",
+        "look.test", "look.contract", "look.agents", "change.agent", "app.workers",
+    }
+)  # fmt: skip
+_SCREENS_OF_DEBUGGING: Final = frozenset({"Verify", "Agents", "Breakpoints", "Workers"})
+
+
+def _debugging(action: Action) -> Action:
+    """Return a row for developers, whose keys do nothing in a reviewer's view."""
+
+    def disabled_reason(now: Situation) -> str:
+        if now.reviewing:
+            return f"for developers; {now.key_hint('look.developer')} shows their view"
+        return action.disabled_reason(now)
+
+    return replace(action, debugs=True, disabled_reason=disabled_reason)
+
+
+ACTIONS: Final = tuple(
+    _debugging(action) if action.id in _DEBUGGING else action for action in _with_verbs(_OTHERS)
+)
 BY_ID: Final = {action.id: action for action in ACTIONS}
 
 
@@ -419,6 +446,9 @@ _SCREENS: Final[tuple[Action, ...]] = (
     Action("breaks.back", "escape", "Back", "From the text to the list, then to the run", "Breakpoints"),
 )  # fmt: skip
 
-SCREEN_ACTIONS: Final = _with_verbs(_SCREENS)
+SCREEN_ACTIONS: Final = tuple(
+    replace(action, debugs=True) if action.group in _SCREENS_OF_DEBUGGING else action
+    for action in _with_verbs(_SCREENS)
+)
 ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)
 ALL_BY_ID: Final = {action.id: action for action in ALL_ACTIONS}

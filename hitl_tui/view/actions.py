@@ -44,6 +44,7 @@ class Situation(msgspec.Struct, frozen=True):
         tainted, private: whether the selected channel is.
         show: a presentation is running, from a script or a tape.
         recorded: the screen is recorded, so nothing private may be shown.
+        reviewing: a reviewer's view is shown, without graph, reducers and debugger.
         pace: the speed of the presentation, as "1.5×"; `held` says that it is paused.
         refusals: why commands can't be carried out now, by verb.
         key_hints: by action, the key to press.
@@ -71,6 +72,7 @@ class Situation(msgspec.Struct, frozen=True):
     pace: str = ""
     held: bool = False
     recorded: bool = False
+    reviewing: bool = False
     refusals: Mapping[str, str] = {}
     card: Literal["", "open", "aside", "sending"] = ""
     voted: str = ""
@@ -106,6 +108,7 @@ class Action(msgspec.Struct, frozen=True):
         at_once: it runs, changes or sends something without asking first, so a pasted text must not do it.
         twin: the action whose key the footer shows beside its own.
         both: the footer's label for it and its twin together.
+        debugs: it is for developers; a reviewer does not see it.
     """
 
     id: str
@@ -120,6 +123,11 @@ class Action(msgspec.Struct, frozen=True):
     offered: bool = False
     on_card: bool = False
     at_once: bool = False
+    debugs: bool = False
+
+    def is_shown(self, now: Situation) -> bool:
+        """Whether footer, help and palette have it."""
+        return not (self.debugs and now.reviewing)
 
     @property
     def default_keys(self) -> tuple[str, ...]:

@@ -108,7 +108,9 @@ def _brief(view: RunView, turn: str, pausing: bool, keys: Mapping[str, str]) -> 
     if pausing and view.running_node and view.progress.status == "running":
         return f"pausing after {_short(view.running_node)}"
     failed = view.progress.status == "failed" and view.error is not None and view.error.node
-    return _short(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step']}")
+    return (
+        _short(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step'] or keys['continue']}")
+    )
 
 
 def _badge(view: RunView, glyphs: Glyphs) -> tuple[str, str, Role]:
@@ -283,7 +285,8 @@ def _names_place(request: Request) -> bool:
 
 
 def _go_on(keys: Mapping[str, str]) -> str:
-    return f"press {keys['step']} to step or {keys['continue']} to continue"
+    step = f"{keys['step']} to step or " if keys["step"] else ""
+    return f"press {step}{keys['continue']} to continue"
 
 
 def _press(keys: Mapping[str, str], action: str, purpose: str) -> str:
@@ -375,7 +378,8 @@ def _yours(keys: Mapping[str, str]) -> str:
 def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     progress, error = view.progress, view.error
     again = "rollback" if progress.position == ROLLBACK else "step"
-    keys_text = f"press {keys[again]} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
+    retry = keys[again] or keys["continue"]
+    keys_text = f"press {retry} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
     reason = reason_words(progress, view.ledger)
     if progress.reason == "limit":
         return f"{reason}{_press(keys, 'extend', 'to extend it')}"
@@ -384,7 +388,8 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     if progress.reason == "deadline" or error is None:
         return reason
     if not error.node:
-        return f"{_short(error.title)} — {keys['step']} or {keys['continue']} continues once it can"
+        runs = " or ".join(filter(None, (keys["step"], keys["continue"])))
+        return f"{_short(error.title)} — {runs} continues once it can"
     return f"{_short(error.node)} — {keys_text}"  # the rows below give the reason
 
 

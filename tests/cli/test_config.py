@@ -6,7 +6,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from hitl_tui.config import config_path, data_folder, load_settings, user_themes
+from hitl_tui.config import config_path, data_folder, keep_setting, load_settings, user_themes
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.stores import open_store
 from tests.support.commands import App
@@ -36,6 +36,27 @@ def test_flags_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.origins["theme"] == f"{path}:1"
     assert settings.origins["model"] == "HITL_TUI_MODEL"
     assert settings.origins["reviewer"] == "flag"
+
+
+def test_a_role_is_reviewer_or_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().role == "developer"
+    path = write_config('theme = "light"\nrole = "boss"\n')
+    with pytest.raises(UsageError, match=rf"{path}:2: role: must be 'reviewer' or 'developer', not 'boss'"):
+        load_settings()
+    write_config('role = "reviewer"')
+    assert load_settings().role == "reviewer"
+    monkeypatch.setenv("HITL_TUI_ROLE", "developer")
+    assert load_settings().role == "developer"
+
+
+@pytest.mark.parametrize("text", ["", '# mine\n[keys]\nrun.step = "f10"\n'])
+def test_a_setting_is_kept_above_all_tables_of_the_file(text: str) -> None:
+    if text:
+        write_config(text)
+    keep_setting("role", "reviewer")
+    assert config_path().read_text() == f'role = "reviewer"\n{text}'
+    assert load_settings().role == "reviewer"
+    assert [each.name for each in config_path().parent.iterdir()] == ["config.toml"]
 
 
 def test_an_unknown_durability_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
+from hitl_tui.cli.serve import _ask_role
+from hitl_tui.config import config_path, load_settings
 from hitl_tui.team.web.tokens import TokenFile, TokensUnusable, digest
 from tests.support.commands import App
 
@@ -99,3 +102,40 @@ def test_a_file_that_others_may_write_lets_nobody_in(tmp_path: Path) -> None:
     assert fresh.name_of(digest(made)) is None
     with pytest.raises(TokensUnusable, match="written by others"):
         fresh.entries()
+
+
+class TestRole:
+    """The question at the first start."""
+
+    @pytest.fixture
+    def typed(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """What a person at the terminal types, a line for each question."""
+        typed: list[str] = []
+        monkeypatch.setattr("hitl_tui.cli.opening.may_ask", lambda: True)
+        monkeypatch.setattr("hitl_tui.drivers.node_streams.own_input", lambda prompt: typed.pop(0))
+        monkeypatch.delenv("HITL_TUI_ROLE", raising=False)
+        monkeypatch.setattr(os, "environ", dict(os.environ))
+        return typed
+
+    @pytest.mark.parametrize(
+        ("words", "role"), [("", "reviewer"), ("reviewer", "reviewer"), ("Dev", "developer")]
+    )
+    def test_it_is_asked_once_and_kept(self, typed: list[str], words: str, role: str) -> None:
+        typed += [words, "never read"]
+        _ask_role(load_settings())
+        assert load_settings().role == os.environ["HITL_TUI_ROLE"] == role
+        assert config_path().read_text() == f'role = "{role}"\n'
+        _ask_role(load_settings())
+        assert typed == ["never read"]
+
+    def test_another_word_is_asked_for_again_the_next_time(
+        self, typed: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        typed.append("boss")
+        _ask_role(load_settings())
+        assert "'boss' is neither of them" in capsys.readouterr().err
+        assert load_settings().origins["role"] == "default"
+
+    def test_nobody_is_asked_without_a_terminal(self) -> None:
+        _ask_role(load_settings())
+        assert load_settings().origins["role"] == "default"

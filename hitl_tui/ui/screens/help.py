@@ -64,6 +64,7 @@ _SIGNS: tuple[tuple[str, str], ...] = (
     (f"{_G.breakpoint} {_G.logpoint}", "in the graph: a breakpoint, one that does not stop; ×2 ran twice"),
 )
 
+_OF_DEVELOPERS = ("graph", "reducer", f"{_G.breakpoint} {_G.logpoint}")
 _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall")]
 _FEWEST_KEYS = len("backspace")
 _MOST_KEYS = len("tab shift+tab")
@@ -157,10 +158,11 @@ class HelpScreen(OverlayScreen):
         shown = [
             action
             for action in (*ACTIONS, *SCREEN_ACTIONS)
-            if matches(self._keymap.all_shown(action.id), action.label, action.help, action.group)
+            if action.is_shown(self._situation)
+            and matches(self._keymap.all_shown(action.id), action.label, action.help, action.group)
         ]
         room = max((_FEWEST_KEYS, *(len(self._keys_of(action)) for action in shown)))
-        defined = [(name, words) for name, words in (*_WORDS, *_SIGNS) if matches(name, words)]
+        defined = [(name, words) for name, words in self._defined((*_WORDS, *_SIGNS)) if matches(name, words)]
         return [
             *(line for action in shown for line in self._rows(action, room)),
             *(line for name, words in defined for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)),
@@ -180,11 +182,25 @@ class HelpScreen(OverlayScreen):
         for title, rows in (("Words", _WORDS), ("Signs", _SIGNS)):
             lines += [(), (Span(title, "title"),)]
             lines += [
-                line for name, words in rows for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)
+                line
+                for name, words in self._defined(rows)
+                for line in self._definition(f"{name:<{_FEWEST_KEYS}}", words)
             ]
         for screen in get_args(ScreenGroup):
-            lines += [(), *self._group(screen, SCREEN_ACTIONS)]
+            if group := self._group(screen, SCREEN_ACTIONS):
+                lines += [(), *group]
+        if self._situation.reviewing:
+            way = self._keymap.key_hint("look.developer")
+            lines = [
+                (Span(f"The keys of developers are not listed; {way} shows their view.", "dim"),),
+                (),
+                *lines,
+            ]
         return lines
+
+    def _defined(self, rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return words or signs without those of panes that are not shown."""
+        return [row for row in rows if not (self._situation.reviewing and row[0] in _OF_DEVELOPERS)]
 
     def _definition(self, name: str, words: str) -> list[Line]:
         """Return a word or a sign, and its meaning."""
@@ -196,7 +212,9 @@ class HelpScreen(OverlayScreen):
 
     def _group(self, group: str, actions: Sequence[Action]) -> list[Line]:
         """Return the name of a group, and its actions below."""
-        rows = [action for action in actions if action.group == group]
+        rows = [each for each in actions if each.group == group and each.is_shown(self._situation)]
+        if not rows:
+            return []
         room = max(_FEWEST_KEYS, *(len(self._keys_of(action)) for action in rows))
         return [(Span(group, "title"),), *(line for action in rows for line in self._rows(action, room))]
 

@@ -125,8 +125,9 @@ class RunScreen(RunPanes):
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
         unsent: Callable[[], UnsentAnswers | None] = lambda: None,
+        reviewing: bool = False,
     ) -> None:
-        super().__init__(session.hub, actor, keymap or load_keymap({}))
+        super().__init__(session.hub, actor, keymap or load_keymap({}), reviewing=reviewing)
         self._first = session
         self._on_shown = on_shown
         self._handlers = handlers
@@ -362,6 +363,7 @@ class RunScreen(RunPanes):
             tainted=row is not None and row.tainted,
             private=row is not None and row.visibility == "private",
             recorded=getattr(self.app, "recording", None) is not None,
+            reviewing=self.reviewing,
         )
 
     def _show_header(self, session: ViewSession) -> None:
@@ -387,6 +389,8 @@ class RunScreen(RunPanes):
     def _turn_keys(self) -> dict[str, str]:
         """Keys to press, by the words of the status line; the card itself shows those that decide."""
         keys = {name: self.key_hints[action_id] for name, action_id in _STATUS_WORDS.items()}
+        if self.reviewing:
+            keys["step"] = ""
         view = self.session.view if self.session is not None else None
         if view is not None and (why := command_refusal(view.refusals, Answer)):
             is_mended = view.graph_changed is not None and why == command_refusal(view.refusals, PrepareGraph)

@@ -545,6 +545,7 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "change.decide": lambda screen: screen.decide(),
     "change.edit": lambda screen: screen.edit_channel(screen.query_one(ChannelsPane).selected),
     "look.check": _shown(_check),
+    "look.developer": lambda screen: screen.switch_view(),
     "look.text": lambda screen: screen.shown_value.set_mode("text"),
     "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
     "look.json": lambda screen: screen.shown_value.set_mode("json"),

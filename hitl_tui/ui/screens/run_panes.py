@@ -67,15 +67,17 @@ class RunPanes(RoleScreen):
         finding: the search, its matches, and which one is shown; None before the first one is shown.
         search_pane: the search beside the other panes, None if there is none.
         spotlit: the pane in the spotlight, "" for none.
+        reviewing: whether graph, reducers and the keys of the debugger are left out.
     """
 
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     VERTICAL_BREAKPOINTS = HEIGHTS
     AUTO_FOCUS = "#channels"
 
-    def __init__(self, hub: Hub, actor: str, keymap: Keymap) -> None:
+    def __init__(self, hub: Hub, actor: str, keymap: Keymap, *, reviewing: bool = False) -> None:
         # Set from the beginning: adding a class later would restyle all panes.
-        super().__init__(id="run", classes=f"-tab-{TABS[0][0]}")
+        super().__init__(id="run", classes=f"-tab-{TABS[0][0]}{' -reviewing' if reviewing else ''}")
+        self.reviewing = reviewing
         self.hub = hub
         self.actor = actor
         self.keymap = keymap
@@ -95,6 +97,7 @@ class RunPanes(RoleScreen):
             Panes(self._channels, self._value, self._right, self._lens, self._stream, self._timeline),
             self.shown_value, share_rows=self.share_rows, refresh=self._fill_rows,
         )  # fmt: skip
+        self._channels.shows_reducers = not reviewing
         self._watches_pane: WatchesPane | None = None
         self._watched: tuple[str, tuple[str, ...]] = ("", ())
         self._failure: ErrorInfo | None = None
@@ -110,7 +113,7 @@ class RunPanes(RoleScreen):
         )
         yield HeaderBar()
         yield BannerBar()
-        yield TabsBar(self.keymap.shown("look.tab"))
+        yield TabsBar(self.keymap.shown("look.tab"), reviewing=self.reviewing)
         with Room(id="body"):
             yield GraphPane()
             with self._middle:
@@ -233,6 +236,20 @@ class RunPanes(RoleScreen):
         self.query_one(TabsBar).show(name)
         if self.session is not None:
             self.call_after_refresh(self.show_all)
+
+    def switch_view(self) -> None:
+        """Show the panes and keys of a developer, or only those of a reviewer."""
+        self.reviewing = not self.reviewing
+        self._channels.shows_reducers = not self.reviewing
+        tabs = self.query_one(TabsBar)
+        tabs.reviewing = self.reviewing
+        with self.app.batch_update():
+            self.set_class(self.reviewing, "-reviewing")
+            if tabs.active not in tabs.names:
+                self.show_tab(tabs.names[0])
+            tabs.refresh()
+            self._channels.repaint()
+        self.call_after_refresh(self.show_all)
 
     def next_pane(self) -> None:
         """On a narrow screen show the next pane; on a wide one both versions side by side, or words only."""

@@ -36,7 +36,7 @@ class StageScreen(RunScreen):
     """
 
     def __init__(self, performance: Performance, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+        super().__init__(*arguments, **{**options, "reviewing": False})
         self.performance = performance
         self._asked_at: StopTable | None = None
 

@@ -58,6 +58,7 @@ class ChannelsPane(LineView):
         """Prefix of each name: what the step did, then a mark for untrusted data."""
         self._names = 8
         self._reducers = 7
+        self.shows_reducers = True
         self._below: tuple[Line, ...] = ()
 
     @property
@@ -153,10 +154,8 @@ class ChannelsPane(LineView):
     def visible_row(self, y: int) -> Row:
         """Return the row of column names, or a channel."""
         if y == 0:
-            names = (
-                self._lead + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
-            )
-            return Row((Span(names, "dim"),))
+            reducer = "reducer".ljust(self._reducers + 1) if self.shows_reducers else ""
+            return Row((Span(f"{self._lead}{'channel'.ljust(self._names + 1)}{reducer}value", "dim"),))
         index = self._at[1] + y - 1
         if index >= len(self.channel_rows):
             below = index - len(self.channel_rows)
@@ -169,7 +168,11 @@ class ChannelsPane(LineView):
             Span(row.mark, _MARK_ROLES[row.mark]),
             Span((UNICODE.tainted if row.tainted else "").ljust(len(self._lead) - 1), "warning"),
             Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
-            Span(set_cell_size(_short(row.reducer, self._reducers), self._reducers + 1), "dim"),
+            *(
+                (Span(set_cell_size(_short(row.reducer, self._reducers), self._reducers + 1), "dim"),)
+                if self.shows_reducers
+                else ()
+            ),
             *((Span("tainted ", "warning"),) if row.tainted else ()),
             *row.value,
         )

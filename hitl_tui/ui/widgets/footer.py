@@ -123,7 +123,7 @@ class FooterBar(LineBar):
         shown = [
             action
             for action in self._actions
-            if not ((action.offered or now.card) and action.disabled_reason(now))
+            if action.is_shown(now) and not ((action.offered or now.card) and action.disabled_reason(now))
         ]
         if now.card in ("open", "sending"):
             shown = [action for action in shown if action.works_on_card]

@@ -13,9 +13,15 @@ from hitl_tui.view.spans import Line, Span
 
 TABS: Final = (("state", "State"), ("changed", "Changed"), ("stream", "Stream"), ("graph", "Graph"))
 
+_OF_DEVELOPERS: Final = ("changed", "graph")
+
 
 class TabsBar(LineBar):
-    """One row of pane names; the screen's class `-tab-NAME` shows the pane."""
+    """One row of pane names; the screen's class `-tab-NAME` shows the pane.
+
+    Attributes:
+        reviewing: whether the panes of developers are left out.
+    """
 
     class Chosen(Message):
         """A tab was clicked."""
@@ -24,9 +30,10 @@ class TabsBar(LineBar):
             super().__init__()
             self.name = name
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, *, reviewing: bool = False) -> None:
         super().__init__(id="tabs")
         self._key = key
+        self.reviewing = reviewing
         self.active = TABS[0][0]
         self._live = False
 
@@ -41,9 +48,14 @@ class TabsBar(LineBar):
         self.active = name
         self.refresh()
 
+    @property
+    def names(self) -> list[str]:
+        """The tabs to choose from."""
+        return [name for name, _ in TABS if not (self.reviewing and name in _OF_DEVELOPERS)]
+
     def next(self) -> str:
         """Return the tab after the active one."""
-        names = [name for name, _ in TABS]
+        names = self.names
         return names[(names.index(self.active) + 1) % len(names)]
 
     def _labels(self) -> list[tuple[str, str]]:
@@ -51,6 +63,7 @@ class TabsBar(LineBar):
         return [
             (name, f"{label} {UNICODE.running}" if live and name == "stream" else label)
             for name, label in TABS
+            if name in self.names
         ]
 
     def bar(self, width: int) -> Line:
