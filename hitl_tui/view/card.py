@@ -18,6 +18,7 @@ from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choi
 from hitl_tui.engine.thread.comments import Comment, comment_words, comments_of
 from hitl_tui.engine.thread.interrupts import is_deadlocked
 from hitl_tui.errors import UsageError
+from hitl_tui.view.asked import asked_rows, danger_lines, is_beside
 from hitl_tui.view.comments import comment_lines
 from hitl_tui.view.form import Form, Path, form_of, form_of_value
 from hitl_tui.view.format import (
@@ -125,6 +126,8 @@ _KNOWN: Final = frozenset({"verdict", "feedback", "draft", "round", "rounds", "a
 _NAME: Final = 40
 _TITLE: Final = 80
 _WIDE: Final = 240
+_ROW: Final = 100
+"""Cells of a row of the payload where the width is not known."""
 _KEY: Final = 12
 _WORDS: Final = 500
 _MODELS: Final = 3
@@ -175,6 +178,8 @@ class ReviewCard(msgspec.Struct, frozen=True):
         about: the subject, its size and how much it changed.
         revised: the changes since its last version, if it had one.
         votes: who has voted so far, if several must.
+        calls: the waiting calls by name, with what was decided about each.
+        dangers: what to look at twice in the payload or the call.
         before: the last decision at this node, by whom and why; () if there was none.
         terms: who may answer, how many must agree, and until when, if the request says so.
         signing: what will sign the answer, or that a required key is missing.
@@ -192,6 +197,8 @@ class ReviewCard(msgspec.Struct, frozen=True):
     about: tuple[Line, ...]
     revised: Revision | None
     votes: tuple[Line, ...]
+    calls: tuple[Line, ...]
+    dangers: tuple[Line, ...]
     before: tuple[Line, ...]
     terms: tuple[Line, ...]
     signing: Line
@@ -212,6 +219,7 @@ def review_card(
     decided: Sequence[tuple[str, Any]] = (),
     edited: tuple[Any] | None = None,
     reader: str = "",
+    beside: bool = False,
 ) -> ReviewCard:
     """Return the card of a request.
 
@@ -221,6 +229,7 @@ def review_card(
         previous: the version before it, to show changes.
         decided: the decisions so far about the first of several actions: as text, with edited arguments.
         reader: the person who reads it.
+        beside: whether a payload is shown beside the card, not on it.
         edited: what will be sent instead of the proposed value, if a person has edited that.
     """
     payload: Mapping[str, Any] = request.payload if isinstance(request.payload, Mapping) else {}
@@ -244,10 +253,12 @@ def review_card(
         words=(
             _edited(*edited)
             if edited
-            else _actions(request, decided)
-            if request.shape
             else _words(request, payload, verdict is not None)
+            if not is_beside(request)
+            else tuple(() if beside else asked_rows(request, len(decided), _ROW))
         ),
+        calls=_actions(request, decided),
+        dangers=tuple(danger_lines(request, len(decided))),
         about=(*_notes(request), *_about(request, value, version, previous, revised)),
         revised=revised if value is not PRIVATE else None,
         votes=_votes(request),
@@ -442,7 +453,7 @@ def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
 
 
 def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line, ...]:
-    """Return the waiting actions: the current one with its arguments, the others by name."""
+    """Return the waiting actions by name, with what was decided about each; beside it are their arguments."""
     asked = actions_of(request.shape, request.payload)
     lines: list[Line] = []
     for place, action in enumerate(asked):
@@ -455,11 +466,8 @@ def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line
             lines += [(trusted(line, "human"),) for line in shown]
         elif place > len(decided):
             lines.append((trusted(number, "dim"), name, trusted("  not decided yet", "dim")))
-        else:
-            lines.append((trusted(number, "dim"), name))
-            about = value_lines(action.description, "text")[:_WORDS] if action.description else ()
-            lines += [(trusted(line, "value"),) for line in about]
-            lines += [(trusted(line, "value"),) for line in _json(action.args)]
+        elif number:
+            lines.append((trusted(number, "dim"), name, trusted("  now", "accent")))
     return tuple(lines)
 
 

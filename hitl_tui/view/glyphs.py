@@ -39,7 +39,6 @@ class Glyphs(msgspec.Struct, frozen=True):
     breakpoint: str = "●"
     logpoint: str = "○"
     note: str = "¶"
-    new: str = "•"
 
 
 UNICODE = Glyphs()
@@ -70,7 +69,6 @@ ASCII = Glyphs(
     breakpoint="*",
     logpoint="o",
     note='"',
-    new="*",
 )
 
 

@@ -20,6 +20,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
+from hitl_tui.view.asked import is_beside
 from hitl_tui.view.card import (
     EDIT,
     AnswerDraft,
@@ -365,6 +366,12 @@ class Review:
     # Time and keys.
 
     @property
+    def beside(self) -> tuple[Request, int] | None:
+        """What is shown beside the card: the request and the index of its current action, if anything."""
+        request = self.request
+        return (request, self.draft.part) if is_beside(request) else None
+
+    @property
     def timed(self) -> bool:
         """Whether time alone changes it, so that `tick` must be called."""
         return self.state in ("grace", "sending")
@@ -606,7 +613,7 @@ class Review:
             request, thread.view, thread.view.values, version=version, previous=previous,
             decided=draft.outgoing if self.state in _DECIDED else draft.labels,
             edited=(draft.value,) if draft.edited and not draft.editing else None,
-            reader=self.actor,
+            reader=self.actor, beside=True,
         )  # fmt: skip
         waiting = [asked.id for asked in thread.requests]
         self.bound = untrusted(self.card.bound).text
@@ -847,7 +854,7 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
-        lines += _wrapped((*card.terms, *card.votes, *card.attending), width)
+        lines += _wrapped((*card.dangers, *card.terms, *card.votes, *card.attending), width)
         head, body = lines, self._text(width, rows - len(lines), marked=marked)
         again = self._again(width)
         if again and rows and len(head) + len(body) + len(again) + 2 > rows:
@@ -875,6 +882,7 @@ class Review:
         if self.draft.comments:
             where = Span(f"Your comments: {destination(self.request)}", "dim")
             words += [(), *_wrapped(((where,), *comment_lines(self.comments)), width)]
+        words += [(), *_wrapped(card.calls, width)] if card.calls else []
         words += [(), *_wrapped(card.words, width)] if card.words else []
         if card.why:
             words += [(), *_wrapped(card.why, width)]

@@ -25,7 +25,6 @@ Role = Literal[
     "node",
     "warning",
     "error",
-    "urgent",
     "title",
     "private",
     "badge",

@@ -131,7 +131,7 @@ async def test_a_tool_call_waits_and_the_model_gets_the_decision(
     clerk = Agent("clerk", ScriptedModel(reply, pace=0), tools=[Tool(send, approve="always")])
     runner = sequential_workflow([clerk], checkpointer=MemoryCheckpointer())
     async with opened(runner, {"messages": "Do it."}) as it:
-        await asked(it, "Call send?", "Send an invitation.", '"to": "ann"')
+        await asked(it, "Call send?", "Send an invitation.", "to  ann")
         assert did == []
         await answer(it, *keys)
         await it.shows("reached the end")

@@ -928,6 +928,7 @@ class RunScreen(RunPanes):
         self.card.leave()
         self._card_coming = False
         self.set_class(False, "-deciding")
+        self._show_asked()
         self.query_one(ChannelsPane).focus()
         if self.session is not None:
             self.card_closed(self.session)
@@ -942,8 +943,14 @@ class RunScreen(RunPanes):
         self.show_bars()
 
     def card_changed(self) -> None:
-        """Update the keys: other ones work now."""
+        """Update the keys: other ones work now; the pane beside the card shows what it is about."""
+        self._show_asked()
         self.show_bars()
+
+    def _show_asked(self) -> None:
+        asked = self.card.review.beside if self.card is not None and self.card_open else None
+        self.set_class(asked is not None, "-asked")
+        self.shown_value.ask_about(asked)
 
     def play_about_card(self, name: str) -> None:
         """Play the conversation of a verb about the request on the card."""
@@ -959,6 +966,9 @@ class RunScreen(RunPanes):
     def not_shown(self, request: Request) -> str:
         """Return why the subject can't be seen beside the card, "" if it can; show it if possible."""
         session, pane = self.session, self.query_one(ValuePane)
+        if self.shown_value.asked is not None and not rows_on_screen(pane):
+            self.spotlight("")
+            return "what you decide about was not on screen; look at it, then press again"
         if session is None or not request.subject or request.subject not in session.view.values:
             return ""
         name = sanitise_line(request.subject, _NAME)

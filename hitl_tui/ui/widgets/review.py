@@ -590,7 +590,7 @@ class ReviewPane(Vertical):
             _rows_below(self.query_one("#card-text", LineView)),
             self._lines_beside,
         )
-        subject = sanitise_line(self._review.request.subject or "", _NODE)
+        subject = sanitise_line(self._review.request.subject or "the payload", _NODE)
         below = words_below(
             here, beside, subject, self._review.keymap.shown("list.page_down"), self._wrapped_for
         )
@@ -606,7 +606,8 @@ class ReviewPane(Vertical):
         """Number of lines of the subject that are below its visible part."""
         pane, subject = self._beside, self._review.request.subject
         seen = rows_on_screen(pane)
-        if not subject or pane.text is None or pane.text.channel != subject or not seen:
+        shown = self._review.beside is not None or (subject and pane.text and pane.text.channel == subject)
+        if not shown or not seen:
             return 0
         return max(len(pane.lines) - round(pane.scroll_y) - seen.stop, 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
@@ -12,10 +12,15 @@ from hitl_tui.ui.work import start_work
 from hitl_tui.view.format import kind
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.value_source import MODES, Mode, lines_text, value_text
+from hitl_tui.view.value_source import MODES, Mode, ValueText, lines_text, value_text
 
 if TYPE_CHECKING:
     from textual.geometry import Size
+
+    from hitl_tui.engine.log.requests import Request
+
+_ASKED: Final = "asked"
+"""Kind of value that a payload counts as when a form is chosen for it."""
 
 
 class ShownValue:
@@ -50,6 +55,8 @@ class ShownValue:
         self._back = 0
         self._of = ""
         self._room: Size | None = None
+        self.asked: tuple[Request, int] | None = None
+        """Request whose payload is shown instead of a value, and the index of its current action."""
         self.at_failure = False
         """Whether it shows where a node failed or returned instead of a value, until one is selected."""
 
@@ -64,8 +71,24 @@ class ShownValue:
         self._modes[self._kind] = mode
         self.show()
 
+    def ask_about(self, asked: tuple[Request, int] | None) -> None:
+        """Show what a request asks about, while its card is open; None shows the channel again."""
+        same = asked is not None and self.asked is not None and asked[0] is self.asked[0]
+        if asked != self.asked if same or asked is None else True:
+            self.asked = asked
+            self._pane.scroll_home(animate=False)
+            self.show()
+
+    @property
+    def shows_asked(self) -> bool:
+        """Whether the pane shows what the request asks about."""
+        return self.asked is not None and not self.loading
+
     def next_mode(self) -> None:
         """Show values of this kind in the next form."""
+        if self.asked is not None:
+            self.set_mode("text" if self.mode == "json" else "json")
+            return
         self.set_mode(MODES[(MODES.index(self.mode) + 1) % len(MODES)])
 
     def show_failure(self) -> None:
@@ -87,6 +110,8 @@ class ShownValue:
     @property
     def _kind(self) -> str:
         session = self.session
+        if self.asked is not None:
+            return _ASKED
         return kind(session.step_view.values.get(self._channels.selected)) if session else ""
 
     def show(self) -> None:
@@ -114,9 +139,9 @@ class ShownValue:
         if channel != self._of:
             self._of, self._back = channel, 0
         frames = session.frames[1] if self.at_failure else ()
-        wanted = (session, session.step_view, channel, self.mode, frames)
-        # As many lines of code are shown as there are rows.
-        room = self._pane.size if self.at_failure else None
+        wanted = (session, session.step_view, channel, self.mode, frames, self.asked)
+        # As many lines of code are shown as there are rows, and a payload is laid out for a width.
+        room = self._pane.size if self.at_failure or self.asked else None
         same = self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True))
         if same and room == self._room:
             return False
@@ -140,6 +165,9 @@ class ShownValue:
             while self._wanted is not done and (session := self.session) is not None:
                 done = self._wanted
                 title, frames = session.frames
+                if self.asked is not None:
+                    self._show_asked(*self.asked)
+                    continue
                 if self.at_failure and frames:
                     from hitl_tui.view.frames import frame_lines
 
@@ -155,3 +183,16 @@ class ShownValue:
         finally:
             self.loading = False
         self._on_loaded()
+
+    def _show_asked(self, request: Request, part: int) -> None:
+        from hitl_tui.view.asked import asked_rows, asked_value
+        from hitl_tui.view.value_lines import value_lines
+
+        key = self._key_hints["look.view"]
+        if self.mode == "json":
+            text = ValueText("", "json", value_lines(asked_value(request, part), "json"))
+            below = f"{key}: as rows"
+        else:
+            rows = asked_rows(request, part, self._pane.scrollable_content_region.width)
+            text, below = lines_text(rows, "text"), f"{key}: as JSON"
+        self._pane.show_text(text, title="What you decide about", below=below)
