@@ -54,7 +54,7 @@ def _show(
     card = screen.card if request is not None and screen.card_open else None
     reader = ReaderScreen(
         channel, value, _head(screen, session, channel, request), load,
-        card=card, keys=screen.keymap.bindings["look.read"],
+        card=card, keys=screen.keymap.bindings["card.read" if card else "look.read"],
     )  # fmt: skip
 
     def closed(result: ReaderResult | None) -> None:

@@ -991,6 +991,10 @@ class RunScreen(RunPanes):
         elif request is not None and request.subject:
             self.edit_channel(request.subject)
 
+    def read_asked(self) -> None:
+        """Read the subject alone."""
+        self.do_action("card.read")
+
     def other_request(self, by: int) -> None:
         """Show another of the waiting requests."""
         waiting = self.session.requests if self.session else ()

@@ -583,6 +583,7 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "travel.head": lambda screen: screen.travel(None),
     "card.reason": _on_card(lambda card: card.action_type_reason("card.reason")),
     "card.comment": _on_card(lambda card: card.comment()),
+    "card.read": _shown(_read),
     "card.uncomment": _on_card(lambda card: card.uncomment()),
     "card.edit": lambda screen: screen.edit_asked(),
     "card.allow": lambda screen: screen.play_about_card("allow"),

@@ -71,6 +71,9 @@ class CardHost(Protocol):
     def edit_asked(self) -> None:
         """Edit the subject."""
 
+    def read_asked(self) -> None:
+        """Read the subject alone."""
+
     def restore_draft(self, session: ViewSession) -> None:
         """Restore the draft after an answer was refused: its text must not be lost."""
 
@@ -105,6 +108,7 @@ class ReviewPane(Vertical):
         bound("card.allow", "allow"),
         bound("card.comment", "comment"),
         bound("card.uncomment", "uncomment"),
+        bound("card.read", "read"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
     ]
@@ -673,6 +677,10 @@ class ReviewPane(Vertical):
     def action_uncomment(self) -> None:
         """Undo the last comment."""
         self.uncomment()
+
+    def action_read(self) -> None:
+        """Read the subject alone."""
+        self._host.read_asked()
 
     def action_allow(self) -> None:
         """Allow the requested call, and others like it."""
