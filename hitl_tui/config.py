@@ -149,6 +149,11 @@ def looked_file() -> Path:
     return data_folder() / "looked.json"
 
 
+def queue_looks_file() -> Path:
+    """Where it is kept when each person last looked at the queue."""
+    return data_folder() / "queue-looked.json"
+
+
 def watches_file() -> Path:
     """Where the watches of each graph are kept."""
     return data_folder() / "watches.json"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hitl_tui.team.watch import Watch
     from hitl_tui.view.notices import Notice
 
-_BEFORE = "10m"
+_BEFORE = "5m"
 _EVERY = 2.0
 """Seconds between checks of the store."""
 _EVERY_ON_SCREEN = 5.0
@@ -151,6 +151,7 @@ class _SessionLines:
     """Prints notices in a session in plain text mode."""
 
     name = "session"
+    gathers = False
 
     def __init__(self, print_line: Callable[[str], object]) -> None:
         self._print_line = print_line
@@ -161,6 +162,8 @@ class _SessionLines:
 
 class _Lines:
     """Prints a line or a document on stdout."""
+
+    gathers = False
 
     def __init__(self, *, as_json: bool) -> None:
         self.name = "json" if as_json else "lines"

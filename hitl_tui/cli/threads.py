@@ -28,7 +28,7 @@ _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
 """Columns that are cut on a narrow terminal: the question first, the name of the thread last."""
 _WIDE_ONLY = ("ORIGIN", "LAST")
 _WIDE = 100
-_QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "NOTES")
+_QUEUE_HEADINGS = ("ASKS", "THREAD", "GRAPH", "WAITS", "DUE", "RISK", "NOTES", "ABOUT")
 _MORE = "there are more than {:,}: name a part of one, or give --limit"
 
 
@@ -64,8 +64,8 @@ def threads(
 
     Last changed first. Subgraphs of a thread are counted, and listed below it with --inside. With QUERY,
     only threads whose name contains it. --waiting lists requests, one a row. A filter has words and graph:
-    thread: title: goal: risk: due: waits: votes: claimed: open: form: asks:, and "-" before one excludes
-    it.
+    thread: title: goal: risk: due: waits: votes: claimed: handed: back: open: form: asks:, and "-" before
+    one excludes it.
 
         hitl-tui threads
         hitl-tui threads --waiting
@@ -108,7 +108,16 @@ def _requests(settings: Settings, shown: Sequence[ThreadSummary]) -> tuple[Waiti
     wait = {summary.info.thread_id for summary in shown if summary.waiting_since is not None}
     rows, now = _waiting(settings) if wait else ((), 0)
     theirs = [row for row in rows if row.name in wait]
-    return tuple(fact_of(row, now) for row in QueueView().shown(theirs, now, settings.reviewer))
+    me, looked = settings.reviewer, _last_look(settings)
+    return tuple(fact_of(row, now, me, looked) for row in QueueView().shown(theirs, now, me))
+
+
+def _last_look(settings: Settings) -> int | None:
+    """Return when the person last left the queue."""
+    from hitl_tui.config import queue_looks_file
+    from hitl_tui.view.queue_kept import last_look
+
+    return last_look(queue_looks_file(), settings.reviewer)
 
 
 def _print_mirrors(settings: Settings) -> None:
@@ -144,7 +153,7 @@ def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> Queue
 
 def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:
     """Return the waiting requests, as on the screen of the queue."""
-    from hitl_tui.view.queue import due_words, fact_of, notes_words, span_words
+    from hitl_tui.view.queue import about_words, due_words, fact_of, notes_words, span_words
     from hitl_tui.view.sanitise import sanitise_line
 
     me = settings.reviewer
@@ -156,7 +165,8 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
         from hitl_tui.cli.reports import ThreadsDocument
 
         summaries = {row.name: row.thread for row in shown}
-        facts = tuple(fact_of(row, now) for row in shown)
+        looked = _last_look(settings)
+        facts = tuple(fact_of(row, now, me, looked) for row in shown)
         emit(ThreadsDocument(threads=tuple(summaries.values()), more=more, requests=facts))
         return
     if not shown:
@@ -173,10 +183,11 @@ def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_js
             due_words(row, now) or "-",
             "high" if row.high_risk else "normal",
             notes_words(row, now, me) or "-",
+            about_words(row) or "-",
         )
         for row in shown
     ]
-    say(*table([_QUEUE_HEADINGS, *cells], give=(6, 0, 2, 1)))
+    say(*table([_QUEUE_HEADINGS, *cells], give=(7, 6, 0, 2, 1)))
     if more:
         say(_MORE.format(limit), err=True)
     _print_mirrors(settings)

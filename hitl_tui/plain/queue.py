@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitl_tui.config import queue_looks_file
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.running import open_thread
 from hitl_tui.view.lines import name
 from hitl_tui.view.queue import (
     MOST,
     QueueView,
+    about_words,
     due_words,
     notes_words,
     read_filter,
@@ -17,6 +19,7 @@ from hitl_tui.view.queue import (
     rows_of,
     span_words,
 )
+from hitl_tui.view.queue_kept import last_look, save_look
 
 _SORT: Final = "sort:"
 
@@ -33,7 +36,8 @@ def queue(context: Context, typed: str) -> None:
         open_thread(context, context.listed[int(typed) - 1].name)
         context.console.say(f"It is {int(typed)} of {len(context.listed)} waiting.")
         return
-    now, me = context.hub.now(), context.actor
+    now, me, looks = context.hub.now(), context.actor, queue_looks_file()
+    looked = last_look(looks, me)
     words = typed.split()
     sorts = [word.removeprefix(_SORT) for word in words if word.startswith(_SORT)]
     typed = " ".join(word for word in words if not word.startswith(_SORT))
@@ -43,6 +47,7 @@ def queue(context: Context, typed: str) -> None:
     context.console.say(*(f"{problem}." for problem in read_filter(typed).problems))
     for number, row in enumerate(rows, 1):
         facts = [
+            "new" if row.is_new(me, looked) else "",
             f"waits {span_words(max(now - row.since, 0))}",
             due_words(row, now),
             "high risk" if row.high_risk else "",
@@ -50,6 +55,9 @@ def queue(context: Context, typed: str) -> None:
         ]
         details = ", ".join(fact for fact in facts if fact)
         context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {details}")
+        if about := about_words(row):
+            context.console.say(f"   {about}")
     if not rows:
         context.console.say("No request matches the filter." if typed else "Nothing waits for a human.")
     context.listed = tuple(rows)
+    save_look(looks, me, now)

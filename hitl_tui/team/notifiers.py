@@ -18,7 +18,9 @@ from hitl_tui.view.notices import TerminalSignal, terminal_bytes
 COMMAND_SECONDS = 10.0
 """How long a command may take for a notice; then it is killed."""
 RINGS_APART = 2.0
-"""Least seconds between two bells: notices that come together ring once."""
+"""Seconds without a notice after which the next one rings: notices that come together ring once."""
+_RINGS_ANYWAY = 30.0
+"""Seconds after which a notice rings although others came just before it."""
 
 
 class NotificationFailed(HitlError):
@@ -28,9 +30,10 @@ class NotificationFailed(HitlError):
 
 
 class Notifier(Protocol):
-    """Sends notices to a person in one way."""
+    """Sends notices to a person in one way; one that `gathers` gets those of one moment as one."""
 
     name: str
+    gathers: bool
 
     def send(self, text: str, document: bytes) -> None:
         """Send a notice.
@@ -48,6 +51,7 @@ class TerminalNotice:
     """Rings the terminal's bell, or makes it show a desktop notification."""
 
     name = "terminal"
+    gathers = True
 
     def __init__(
         self,
@@ -58,12 +62,13 @@ class TerminalNotice:
         self._signals = signals
         self._write = write
         self._clock = clock
-        self._rung_at = -RINGS_APART
+        self._rung_at = self._last_at = -RINGS_APART
 
     def send(self, text: str, document: bytes) -> None:
-        """Write the bytes that notify; notices that come close together ring once."""
+        """Write the bytes that notify; notices that follow each other closely ring once, or now and then."""
         now = self._clock()
-        rings = now - self._rung_at >= RINGS_APART
+        rings = now - self._last_at >= RINGS_APART or now - self._rung_at >= _RINGS_ANYWAY
+        self._last_at = now
         signals = [signal for signal in self._signals if rings or signal != "bell"]
         if rings and "bell" in signals:
             self._rung_at = now
@@ -79,6 +84,7 @@ class CommandHook:
     """
 
     name = "command"
+    gathers = False
 
     def __init__(self, command: Sequence[str] | str, seconds: float = COMMAND_SECONDS) -> None:
         self._command = command
@@ -124,6 +130,7 @@ class Services:
     """
 
     name = "services"
+    gathers = False
 
     def __init__(self, urls: Sequence[str]) -> None:
         try:

@@ -10,14 +10,26 @@ from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
 from hitl_tui.team.notifiers import NotificationFailed, Notifier
 from hitl_tui.team.sent_notices import SentNotices
-from hitl_tui.view.notices import ENDS, Notice, Person, asked, ended, expiring, next_deadline, words
+from hitl_tui.view.notices import (
+    ENDS,
+    Notice,
+    Person,
+    asked,
+    ended,
+    expiring,
+    gathered,
+    next_deadline,
+    words,
+)
 
 _MOST = 1000
 """Most waiting threads that are reported."""
 _UNKNOWN = 10.0
 """Seconds between looks at a store that doesn't know whether anything was written."""
-_MOMENT = 0.1
-"""Seconds to wait after a change, so that changes that follow each other are read at once."""
+_MOMENT = 1.0
+"""Seconds to wait after a change, so that changes that follow each other are one notice."""
+_OWN = 60_000_000
+"""Microseconds after a person's decision at the screen in which the end of its thread is no news to them."""
 _IDLE = 4
 """The pause after a look is at least this many times as long as the look: others use the store, too."""
 
@@ -32,7 +44,8 @@ class Watch:
         failed: called once for each notifier that fails, and for a store that can't be read.
         counted: called with the number of threads that wait for the person, whenever it changes.
         sees: whether the person has seen a notice's content on screen; such a notice is not sent.
-        quiet: count notices at the first look as sent, since the person is at the screen.
+        quiet: count notices at the first look as sent, and do not report threads that end just after the
+            person's decision, since the person is at the screen.
     """
 
     def __init__(
@@ -59,8 +72,9 @@ class Watch:
         self._counted = counted
         self._sees = sees
         self._quiet = quiet
+        self._own = _OWN if quiet else 0
         self._news = threading.Event()
-        self._stopped = False
+        self._end = threading.Event()
         self._mark = 0
         self._seen: object = None
         self._again: int | None = None
@@ -77,25 +91,25 @@ class Watch:
         try:
             while True:
                 self._news.clear()
-                if self._stopped:
+                if self._end.is_set():
                     return
                 started = time.monotonic()
                 try:
                     self.look()
                     self._failures.discard("store")
                 except HitlError as error:
-                    if not self._stopped:
+                    if not self._end.is_set():
                         self._fail("store", error)
                 took = time.monotonic() - started
                 if self._news.wait(every):
-                    time.sleep(min(max(_MOMENT, _IDLE * took), every))
+                    self._end.wait(min(max(_MOMENT, _IDLE * took), every))
         finally:
             if end is not None:
                 end()
 
     def stop(self) -> None:
         """End `run` soon; safe to call from another thread or a signal handler."""
-        self._stopped = True
+        self._end.set()
         self._news.set()
 
     def look(self) -> list[Notice]:
@@ -117,7 +131,7 @@ class Watch:
         notices = asks + expiring(waiting, person, now, self._before)
         notices += self._ended(now)
         self._again = next_deadline(waiting, person, now, self._before)
-        sent = [notice for notice in notices if self._send(notice, now)]
+        sent = self._send(notices, now)
         self.sent.set_mark(self._mark)
         self._count(len({notice.thread for notice in asks}))
         self._seen, self._looked, self._quiet = seen, time.monotonic(), False
@@ -136,22 +150,34 @@ class Watch:
                 continue
             name = thread.info.thread_id
             cursor = self._store.cursor(name)
-            notice = ended(thread, cursor, self._store.ledger(name), self._person) if cursor else None
+            ledger = self._store.ledger(name)
+            notice = ended(thread, cursor, ledger, self._person, self._own) if cursor else None
             notices += [notice] if notice else []
         return notices
 
-    def _send(self, notice: Notice, now: int) -> bool:
-        """Send a notice by each notifier that has not sent it; return whether there was one."""
-        notifiers = [each for each in self._notifiers if self.sent.claim(each.name, notice.key, now)]
-        if self._quiet or self._sees(notice):
-            return False
-        for notifier in notifiers:
-            try:
-                notifier.send(words(notice, now), self._encode(notice))
-                self._failures.discard(notifier.name)
-            except NotificationFailed as error:
-                self._fail(notifier.name, error)
-        return bool(notifiers)
+    def _send(self, notices: Sequence[Notice], now: int) -> list[Notice]:
+        """Send notices by each notifier that has not sent them; return those that one has sent.
+
+        A notifier that gathers gets those of one look as one.
+        """
+        sent: dict[str, Notice] = {}
+        for notifier in self._notifiers:
+            fresh = [notice for notice in notices if self.sent.claim(notifier.name, notice.key, now)]
+            news = [] if self._quiet else [notice for notice in fresh if not self._sees(notice)]
+            sent |= {notice.key: notice for notice in news}
+            parts = [(words(notice, now), self._encode(notice)) for notice in news]
+            if notifier.gathers and parts:
+                parts = [(gathered([text for text, _ in parts]), parts[0][1])]
+            for text, document in parts:
+                self._send_by(notifier, text, document)
+        return [notice for notice in notices if notice.key in sent]
+
+    def _send_by(self, notifier: Notifier, text: str, document: bytes) -> None:
+        try:
+            notifier.send(text, document)
+            self._failures.discard(notifier.name)
+        except NotificationFailed as error:
+            self._fail(notifier.name, error)
 
     def _fail(self, source: str, error: HitlError) -> None:
         if source not in self._failures:

@@ -359,6 +359,26 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
         self._then = show
 
+    def go_from_page(self, action_id: str) -> None:
+        """Close the pages over the first list or the run, and do an action there.
+
+        Nothing happens if something else is open, such as a dialog or an editor.
+        """
+        from hitl_tui.ui.screens.page import OverlayScreen
+
+        below: Screen[Any] | None = self.run_screen or self._threads
+        at = self.screen_stack.index(below) if below in self.screen_stack else len(self.screen_stack)
+        pages = self.screen_stack[at + 1 :]
+        are_pages = all(isinstance(page, OverlayScreen) and not page.STAYS for page in pages)
+        if below is None or not are_pages or self._under_way:
+            return
+        for _ in pages:
+            self.pop_screen()
+        if self.run_screen is not None:
+            self.run_screen.do_action(action_id)
+        elif self._threads is not None:
+            self._threads.action_waiting() if action_id == "app.queue" else self._threads.action_decided()
+
     def _back_to_threads(self) -> None:
         while self.screen is not self._threads:
             self.pop_screen()
@@ -469,6 +489,8 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
         """Continue what waited for the run screen's first session, or end if it can't be shown."""
+        from hitl_tui.ui.widgets.header import HeaderBar
+
         if error is not None:
             await self._give_up(error)
             return
@@ -476,6 +498,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             screen.complain(unshown)
         if self._then is not None:
             then, self._then = self._then, None
+            screen.query_one(HeaderBar).opened = False
             then(screen)
         if self.start.request and screen.session is not None:
             thread_id = screen.session.thread_id
@@ -501,8 +524,10 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         screen = self.run_screen
         if not self.app_focus or screen is None or screen.session is None:
             return False
+        if screen.session.thread_id == notice.thread and screen.on_top:
+            return True
         left = screen.left.get(notice.thread)
-        return screen.session.thread_id == notice.thread or (left is not None and was_seen(notice, left))
+        return left is not None and was_seen(notice, left)
 
     def _take_unshown_errors(self) -> list[HitlError]:
         """Return the errors from before there was a screen to show them on, and forget them."""

@@ -403,7 +403,7 @@ _SCREENS: Final[tuple[Action, ...]] = (
            "Decide marked or all listed requests by the rules of a file, after you see the list", "Queue"),
     Action("queue.claim", "c", "Claim", "Claim the request for a while, or give it back", "Queue"),
     Action("queue.hand", "@", "Hand over", "Hand the request over to somebody, with a note", "Queue"),
-    Action("queue.filter", "/", "Filter", "Type words, or graph: risk: due: waits: votes: claimed: open:",
+    Action("queue.filter", "/", "Filter", "Type words, or graph: risk: due: waits: votes: claimed: handed:",
            "Queue"),
     Action("queue.decided", "ctrl+d", "Decisions", "Search all decisions and their results", "Queue"),
     Action("queue.sort", "o", "Sort", "Sort by a column", "Queue"),

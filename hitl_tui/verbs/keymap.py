@@ -38,6 +38,7 @@ _LISTED: Final = (
     "Run", "Pages", "Threads", "Queue", "Decisions", "Verify", "Compare", "Agents", "Branches", "Breakpoints",
     "Workers",
 )  # fmt: skip
+_PAGES: Final = ("Pages", "Verify", "Compare", "Family", "Artifacts", "Agents", "Branches", "Workers")
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # Actions that work in several places.
     PALETTE: ("Run", "Card", *get_args(ScreenGroup)),
@@ -57,9 +58,9 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # Actions that also close the screen that they open.
     "app.help": ("Run", "Pages", "Threads", "Queue", "Verify", "Compare", "Agents", "Branches", "Reader"),
     "app.threads": ("Run", "Threads"),
-    "app.queue": ("Run", "Queue"),
+    "app.queue": ("Run", "Queue", *_PAGES),
     "app.workers": ("Run", "Workers"),
-    "app.decided": ("Run", "Decisions"),
+    "app.decided": ("Run", "Decisions", *_PAGES),
     "app.store": ("Run", "Pages"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),

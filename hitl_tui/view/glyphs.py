@@ -39,6 +39,7 @@ class Glyphs(msgspec.Struct, frozen=True):
     breakpoint: str = "●"
     logpoint: str = "○"
     note: str = "¶"
+    new: str = "•"
 
 
 UNICODE = Glyphs()
@@ -69,6 +70,7 @@ ASCII = Glyphs(
     breakpoint="*",
     logpoint="o",
     note='"',
+    new="*",
 )
 
 

@@ -102,15 +102,21 @@ def next_deadline(waiting: Iterable[Waiting], person: Person, now: int, before: 
     return min(moments, default=None)
 
 
-def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], person: str) -> Notice | None:
+def ended(
+    thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], person: str, within: int = 0
+) -> Notice | None:
     """Return a notice that a thread ended in which a person decided something, else None.
 
     A fork of a finished thread has done nothing new.
+
+    Args:
+        within: microseconds after the person's last decision in which its end is no news to them.
     """
     as_forked = 0 < thread.head <= thread.info.fork_step
     if thread.status not in ENDS or as_forked:
         return None
-    if not any(entry.actor == person and entry.kind in DECISIONS for entry in ledger):
+    decided = [entry.at for entry in ledger if entry.actor == person and entry.kind in DECISIONS]
+    if not decided or thread.updated_at - max(decided) < within:
         return None
     name = thread.info.thread_id
     return Notice(
@@ -125,9 +131,16 @@ def ended(thread: ThreadSummary, cursor: Cursor, ledger: Sequence[LedgerEntry], 
 
 
 def was_seen(notice: Notice, progress: Progress) -> bool:
-    """Whether a screen that showed the thread's state has shown a notice's content; never for a deadline."""
+    """Whether a screen that showed the thread's state has shown a notice's content; never for a deadline.
+
+    A request that was handed over since then is news again.
+    """
     if notice.happening == "waits":
-        return any(request.id == notice.request for request in progress.pending)
+        return any(
+            request.id == notice.request
+            and notice.at <= max(request.asked_at, request.handed.at if request.handed else 0)
+            for request in progress.pending
+        )
     return notice.happening == "ended" and notice.step == progress.head and progress.status in ENDS
 
 
@@ -189,6 +202,12 @@ def words(notice: Notice, now: int) -> str:
     if notice.happening == "deadline" and notice.deadline is not None:
         return f"{name}: {risk}{title} (expires in {duration(notice.deadline - now)})"
     return f"{name} waits: {risk}{title}"
+
+
+def gathered(texts: Sequence[str]) -> str:
+    """Return several notices as one sentence, of at least one."""
+    more = len(texts) - 1
+    return f"{texts[0]}, and {more} more" if more else texts[0]
 
 
 def terminal_bytes(signals: Iterable[TerminalSignal], text: str) -> str:

@@ -15,6 +15,7 @@ from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
 from hitl_tui.engine.thread.approval_formats import actions_of
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.about import about_text, searched_text, sent_back_by, version_words
 from hitl_tui.view.answers import APPROVING
 from hitl_tui.view.card import answer_form
 from hitl_tui.view.format import count, inline
@@ -27,8 +28,11 @@ MOST: Final = 5_000
 _MINUTE: Final = 60_000_000
 _HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
+SOON: Final = 5 * _MINUTE
+"""Microseconds before its deadline from which a request comes first."""
 _WORD: Final = 40
 _TITLE: Final = 120
+_GOAL: Final = 200
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
 Key = tuple[str, str]
@@ -119,6 +123,22 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         """Whether its deadline has passed."""
         return self.deadline is not None and self.deadline < now
 
+    def due_soon(self, now: int) -> bool:
+        """Whether its deadline is within `SOON`."""
+        return self.deadline is not None and now <= self.deadline <= now + SOON
+
+    def handed_to(self, person: str) -> bool:
+        """Whether it was handed over to a person, who must decide it."""
+        handed = self.request.handed if self.request else None
+        return handed is not None and handed.to == person
+
+    def is_new(self, person: str, looked: int | None) -> bool:
+        """Whether it was asked, or handed over to a person, since they last looked at the queue."""
+        if looked is None or self.request is None or not self.asks:
+            return False
+        handed = self.request.handed
+        return max(self.since, handed.at if handed and handed.to == person else 0) > looked
+
     def claim(self, now: int) -> Presence | None:
         """The current claim, None if there is none."""
         return claim_of(self.thread.attending, self.request, now) if self.request else None
@@ -145,34 +165,36 @@ def _row(waits: Waiting, request: Request | None) -> QueueRow:
     return QueueRow(waits.thread, request, goal, waits.state_hash, waits.orphan)
 
 
-def urgency(row: QueueRow, now: int) -> tuple[bool, bool, float, bool, int]:
-    """Return a row's sort key: expired, then due soonest, then high risk, then waiting longest.
+def urgency(row: QueueRow, now: int, me: str) -> tuple[bool, bool, bool, bool, float, bool, int]:
+    """Return a row's sort key.
 
-    Threads that only stopped come after all requests.
+    The order is: expired, due within `SOON`, handed over to the person, due soonest, high risk, waiting
+    longest. Threads that only stopped come after all requests.
     """
     due = math.inf if row.deadline is None else float(row.deadline)
-    return not row.asks, not row.expired(now), due, not row.high_risk, row.since
+    urgent = not row.expired(now), not row.due_soon(now), not row.handed_to(me)
+    return not row.asks, *urgent, due, not row.high_risk, row.since
 
 
 class SortKey(NamedTuple):
-    """An order of rows: its letter, its name on screen, and its sort key."""
+    """An order of rows: its letter, its name on screen, and its sort key of a row, a time and a person."""
 
     key: str
     label: str
-    of: Callable[[QueueRow, int], Any]
+    of: Callable[[QueueRow, int, str], Any]
 
 
 SORTS: Final[Mapping[str, SortKey]] = {
     "urgency": SortKey("u", "urgency", urgency),
-    "waits": SortKey("w", "waiting", lambda row, now: row.since),
-    "due": SortKey("d", "due", lambda row, now: math.inf if row.deadline is None else row.deadline),
-    "risk": SortKey("r", "risk", lambda row, now: not row.high_risk),
-    "votes": SortKey("v", "votes", lambda row, now: -len(row.request.votes) if row.request else 0),
-    "claimed": SortKey("c", "claimed by", lambda row, now: (not row.claimed(now), row.claimed(now))),
-    "open": SortKey("o", "open elsewhere", lambda row, now: -len(row.looking)),
-    "title": SortKey("a", "what is asked", lambda row, now: row.title.lower()),
-    "thread": SortKey("t", "thread", lambda row, now: row.name.lower()),
-    "graph": SortKey("g", "graph", lambda row, now: row.graph.lower()),
+    "waits": SortKey("w", "waiting", lambda row, now, me: row.since),
+    "due": SortKey("d", "due", lambda row, now, me: math.inf if row.deadline is None else row.deadline),
+    "risk": SortKey("r", "risk", lambda row, now, me: not row.high_risk),
+    "votes": SortKey("v", "votes", lambda row, now, me: -len(row.request.votes) if row.request else 0),
+    "claimed": SortKey("c", "claimed by", lambda row, now, me: (not row.claimed(now), row.claimed(now))),
+    "open": SortKey("o", "open elsewhere", lambda row, now, me: -len(row.looking)),
+    "title": SortKey("a", "what is asked", lambda row, now, me: row.title.lower()),
+    "thread": SortKey("t", "thread", lambda row, now, me: row.name.lower()),
+    "graph": SortKey("g", "graph", lambda row, now, me: row.graph.lower()),
 }
 """The orders, by their names in the settings and `--sort`."""
 
@@ -202,20 +224,27 @@ class QueueView(msgspec.Struct, frozen=True):
     reverse: bool = False
 
     def shown(self, rows: Iterable[QueueRow], now: int, me: str) -> list[QueueRow]:
-        """Return the rows that pass the filter, sorted, then by urgency."""
+        """Return the rows that pass the filter, sorted, then by urgency.
+
+        What is due within `SOON` comes first in any order, unless it is reversed.
+        """
         wanted = read_filter(self.filter)
         passing = [row for row in rows if wanted.passes(row, now, me)]
-        passing.sort(key=lambda row: (urgency(row, now), row.key))
+        passing.sort(key=lambda row: (urgency(row, now, me), row.key))
         by = SORTS.get(self.sort, SORTS["urgency"])
         if by.of is not urgency or self.reverse:
-            passing.sort(key=lambda row: by.of(row, now), reverse=self.reverse)
+            passing.sort(key=lambda row: by.of(row, now, me), reverse=self.reverse)
+        if by.of is not urgency and not self.reverse:
+            passing.sort(key=lambda row: not row.due_soon(now))
         return passing
 
     @property
     def sort_words(self) -> str:
         """Describe the order."""
-        label = SORTS.get(self.sort, SORTS["urgency"]).label
-        return f"{label}, reversed" if self.reverse else label
+        by = SORTS.get(self.sort, SORTS["urgency"])
+        if by.of is urgency:
+            return "least urgent first" if self.reverse else "most urgent first"
+        return f"sorted by {by.label}{', reversed' if self.reverse else ''}"
 
 
 # -- the filter ------------------------------------------------------------------------------------
@@ -248,8 +277,8 @@ _UNITS: Final = {"m": _MINUTE, "h": _HOUR, "d": _DAY}
 def read_filter(text: str) -> Filter:
     """Read a filter such as `graph:advisor risk:high due:today -thread:test "two words"`.
 
-    A word without a field matches a part of the title, the thread, the graph or the goal; "-" before a word
-    negates it.
+    A word without a field matches a part of the title, the thread, the graph, the goal, or of what it is
+    about: the first words of its subject, or its arguments. "-" before a word negates it.
     """
     terms: list[Term] = []
     problems: list[str] = []
@@ -334,13 +363,25 @@ def _claimed(row: QueueRow, value: str, now: int, me: str) -> bool:
     return _people([claimed] if claimed else [], value, me)
 
 
+def _handed(row: QueueRow, value: str, now: int, me: str) -> bool:
+    handed = row.request.handed if row.request else None
+    return _people([handed.to] if handed else [], value, me)
+
+
+def _back(row: QueueRow, value: str, now: int, me: str) -> bool:
+    who = sent_back_by(row.request) if row.request else ""
+    return _people([who] if who else [], value, me)
+
+
 def _form(row: QueueRow, value: str, now: int, me: str) -> bool:
     return (row.request is not None and answer_form(row.request) is not None) is "yes".startswith(value)
 
 
 def _text(row: QueueRow, value: str, now: int, me: str) -> bool:
     asked = row.request.title if row.request else ""
-    return any(value in part.lower() for part in (row.title, asked, row.name, row.graph, row.goal))
+    if any(value in part.lower() for part in (row.title, asked, row.name, row.graph, row.goal)):
+        return True
+    return row.request is not None and value in searched_text(row.request)
 
 
 _TESTS: Final[Mapping[str, Callable[[QueueRow, str, int, str], bool]]] = {
@@ -353,6 +394,8 @@ _TESTS: Final[Mapping[str, Callable[[QueueRow, str, int, str], bool]]] = {
     "waits": _waits,
     "votes": _votes,
     "claimed": _claimed,
+    "handed": _handed,
+    "back": _back,
     "open": lambda row, value, now, me: _people(row.looking, value, me),
     "form": _form,
     "asks": lambda row, value, now, me: row.asks is "yes".startswith(value),
@@ -464,10 +507,11 @@ def _taint_sources(request: Request) -> list[str]:
 
 
 def notes_words(row: QueueRow, now: int, me: str) -> str:
-    """Return the notes at a row's end: whether it can continue, votes, who attends, the kind of answer."""
+    """Return a row's notes: whether it can continue, who attends, votes, its version, the kind of answer."""
     parts = (
-        "no worker has its graph" if row.orphan else "",
-        votes_words(row.request), who_words(row, now, me), kind_words(row.request), _for_others(row, me),
+        "no worker has its graph" if row.orphan else "", who_words(row, now, me), _for_others(row, me),
+        votes_words(row.request), version_words(row.request, me) if row.request else "",
+        kind_words(row.request),
     )  # fmt: skip
     return " · ".join(part for part in parts if part)
 
@@ -487,10 +531,13 @@ def _for_others(row: QueueRow, me: str) -> str:
 
 
 def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
-    """Return what is urgent: "3 due today · 1 expired · 2 other people are here"; "" for nothing."""
+    """Return what is urgent: "3 due today · 1 expired · 2 other people are here"; "" for nothing.
+
+    What is due within `SOON` is in `soon_words`.
+    """
     deadlines = [deadline for row in rows if (deadline := row.deadline) is not None]
     expired = sum(deadline < now for deadline in deadlines)
-    due = sum(deadline >= now and _days(now, deadline) == 0 for deadline in deadlines)
+    due = sum(deadline > now + SOON and _days(now, deadline) == 0 for deadline in deadlines)
     attended = [row for row in rows if row.thread.attending]
     others = {name for row in attended for name in (*row.looking, row.claimed(now)) if name and name != me}
     parts = [f"{due} due today"] if due else []
@@ -501,8 +548,27 @@ def summary_words(rows: Sequence[QueueRow], now: int, me: str) -> str:
     return " · ".join(parts)
 
 
-def fact_of(row: QueueRow, now: int) -> WaitingRequest:
-    """Convert a row to its form in documents."""
+def soon_words(rows: Iterable[QueueRow], now: int) -> str:
+    """Return "2 due in 3 m", the time until the first of those due within `SOON`; "" without any."""
+    left = [row.deadline - now for row in rows if row.deadline is not None and row.due_soon(now)]
+    if not left:
+        return ""
+    return f"{len(left)} due in {'< 1 m' if min(left) < _MINUTE else span_words(min(left))}"
+
+
+def about_words(row: QueueRow) -> str:
+    """Return what a row is about: the first words of its subject, its arguments, else the goal of its run."""
+    about = about_text(row.request) if row.request else ""
+    return about or sanitise_line(row.goal, _GOAL)
+
+
+def fact_of(row: QueueRow, now: int, me: str = "", looked: int | None = None) -> WaitingRequest:
+    """Convert a row to its form in documents.
+
+    Args:
+        me: for whom.
+        looked: when they last looked at the queue, None if they never did.
+    """
     request, claim = row.request, row.claim(now)
     return WaitingRequest(
         thread=row.name,
@@ -512,6 +578,10 @@ def fact_of(row: QueueRow, now: int) -> WaitingRequest:
         request_kind=request.kind if request and row.asks else None,
         step=request.step if request else row.thread.head,
         title=row.title,
+        words=about_words(row),
+        version=request.version if request else 0,
+        back_from=sent_back_by(request) if request else "",
+        new=row.is_new(me, looked),
         since=row.since,
         deadline=row.deadline,
         expired=row.expired(now),
@@ -520,6 +590,7 @@ def fact_of(row: QueueRow, now: int) -> WaitingRequest:
         votes=request.votes if request else (),
         claimed_by=claim.actor if claim else "",
         claimed_until=claim.until if claim else None,
+        handed_to=request.handed.to if request and request.handed else "",
         looking=row.looking,
         orphan=row.orphan,
     )

@@ -32,6 +32,12 @@ class WaitingRequest(msgspec.Struct, frozen=True):
     request_kind: Annotated[RequestKind | None, about("The kind of answer; null if nothing is asked.")]
     step: Annotated[int, about("The step it is about, as `--step` takes it.")]
     title: Annotated[str, about("The title, as in the queue.")]
+    words: Annotated[
+        Maybe, about("What it is about: the first words of its subject, or its arguments.", name="about")
+    ]
+    version: Annotated[int, about("Which version of its subject it is; 0 without one.")]
+    back_from: Annotated[Maybe, about("Who sent the last version back.")]
+    new: Annotated[bool, about("Whether it was asked, or handed to you, since you last left the queue.")]
     since: Annotated[Time, about("When it began to wait.")]
     deadline: Annotated[Time | None, about("The deadline, at which it is answered automatically.")]
     expired: Annotated[bool, about("Whether the deadline has passed.")]
@@ -40,6 +46,7 @@ class WaitingRequest(msgspec.Struct, frozen=True):
     votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")]
     claimed_by: Annotated[Maybe, about("Who has claimed it.")]
     claimed_until: Annotated[Time | None, about("When the claim ends.")]
+    handed_to: Annotated[Maybe, about("Who it was handed over to.")]
     looking: Annotated[tuple[str, ...], about("Who has it open.")]
     orphan: Annotated[bool, about("Whether it was left to workers, none of which has its graph.")]
 

@@ -1,17 +1,20 @@
-"""Draws the queue: rows in columns for any width, and a preview of a row's request."""
+"""Draws the queue: two lines for each request, for any width, and a preview of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.view.about import about_line, version_words
 from hitl_tui.view.asked import asked_rows, is_beside
 from hitl_tui.view.card import ReviewCard, Version, newest_versions, review_card
-from hitl_tui.view.cells import cells, fitted
+from hitl_tui.view.cells import cells, cut, fitted
 from hitl_tui.view.diff_lines import changes
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
@@ -20,102 +23,133 @@ from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, trusted
+from hitl_tui.view.terms import then_words
 from hitl_tui.view.value_lines import value_lines
 
 _NAME: Final = 200
-_GRAPH_FROM: Final = 92
-"""Cells from which a row has room for the name of its graph."""
-_WAITS, _DUE, _MARK = 6, 9, 4
-_NOTES_LEAST: Final = 16
-_NOTES_WIDE: Final = 20
-_ROOM_FOR_NOTES: Final = 56
+_WIDE: Final = 92
+"""Cells from which a row has room for the name of its graph and for whole words."""
+_WAITS, _RISK, _MARK, _GAPS = 6, 5, 4, 3
+_DUE, _DUE_WIDE = 10, 14
+_TITLE: Final = 40
+_NOTES: Final = 15
+_NOTES_WIDE: Final = 28
 _INDENT: Final = " " * 4
+_SECOND: Final = " " * 6
 _SHORTEST: Final = 100_000
 """Microseconds of work below which no duration is shown."""
 _LONGEST: Final = 400
 """Most lines of a value that are shown beside the queue."""
+_SPACED: Final = 8
+"""Lines from which a preview sets its parts apart."""
+ROWS: Final = 2
+"""Lines of a request in the list."""
 
 
 class Columns(NamedTuple):
-    """The widths of the flexible columns in cells."""
+    """The widths of the columns in cells; 0 for one that no row needs."""
 
     title: int
     where: int
+    notes: int
+    due: int
     risk: int
 
 
 def columns_of(rows: Sequence[QueueRow], width: int) -> Columns:
     """Return columns as wide as their contents, if there is room; the thread column shrinks last."""
-    risk = len("normal" if width >= _GRAPH_FROM else "high")
-    room = max(width - _MARK - _WAITS - _DUE - risk - 4, 20)
+    is_wide = width >= _WIDE
+    due = (_DUE_WIDE if is_wide else _DUE) if any(row.deadline is not None for row in rows) else 0
+    risk = _RISK if any(row.high_risk for row in rows) else 0
+    room = max(width - _MARK - _WAITS - due - risk - _GAPS, 20)
     title = max((cells(row.title) for row in rows), default=0)
     where = max((cells(_where(row, width)) for row in rows), default=0)
-    where = min(max(where, 6), max(room * 2 // 5, 10))
-    notes = _NOTES_WIDE if room >= _ROOM_FOR_NOTES else _NOTES_LEAST
-    title = min(max(title, 13), max(room - where - notes, room // 3))
-    return Columns(title, where, risk)
+    least = _NOTES_WIDE if is_wide else _NOTES
+    where = min(max(where, 6), max(room // 3, 10))
+    title = min(max(title, 13), max(min(room - where - least, _TITLE), room // 3))
+    return Columns(title, where, max(room - title - where, 0), due, risk)
 
 
 def _where(row: QueueRow, width: int) -> str:
     name = sanitise_line(row.name, _NAME)
-    return f"{name} · {sanitise_line(row.graph, _NAME)}" if width >= _GRAPH_FROM else name
-
-
-def heading(columns: Columns, width: int) -> Line:
-    """Return the row with the names of the columns."""
-    where = "thread · graph" if width >= _GRAPH_FROM else "thread"
-    return (
-        Span(
-            " " * _MARK + fitted("what is asked", columns.title) + " " + fitted(where, columns.where)
-            + f"{'waits':>{_WAITS}}  {'due':<{_DUE}}{'risk':<{columns.risk}} notes",
-            "dim",
-        ),
-    )  # fmt: skip
+    return f"{name} · {sanitise_line(row.graph, _NAME)}" if width >= _WIDE else name
 
 
 def queue_line(
-    row: QueueRow, columns: Columns, width: int, now: int, me: str, *, marked: bool = False, refused: str = ""
+    row: QueueRow, columns: Columns, width: int, now: int, me: str, *, marked: bool = False, new: bool = False
 ) -> Line:
-    """Return a row of the queue as drawn.
+    """Return the first line of a row: what is asked, where, the notes, and what makes it urgent.
+
+    Args:
+        new: it was asked since the person last looked.
+    """
+    role = _role(row, now, me)
+    quiet, presses = role == "dim", role in ("urgent", "error")
+    is_urgent = role == "urgent"
+    due = due_words(row, now)
+    due = f"due {due}" if due.startswith(("in ", "tom")) and columns.due >= _DUE_WIDE else due
+    notes = notes_words(row, now, me)
+    if is_urgent and row.request is not None and row.due_soon(now):
+        notes = " · ".join(part for part in (then_words(row.request), notes) if part)
+    mark = UNICODE.done if marked else UNICODE.new if new else " "
+    attended = bool(row.looking) and not quiet
+    risk = "high" if row.high_risk else ""
+    # Notes have the room of the columns behind them that are empty in this row.
+    after = [columns.due if due or risk else 0, columns.risk if risk or due else 0]
+    room = columns.notes + columns.due + columns.risk - sum(after)
+    return (
+        Span(f"{mark} ", "ok" if marked else "accent"),
+        Span("! " if presses else "  ", role),
+        Span(fitted(row.title, columns.title) + " ", role),
+        Span(fitted(_where(row, width), columns.where) + " ", "dim"),
+        Span(fitted(notes, room) + " ", role if is_urgent else "human" if attended else "dim"),
+        Span(fitted(due, after[0]), role if is_urgent else "plain" if due and not quiet else "dim"),
+        Span(fitted(risk, after[1]), "error"),
+        Span(f"{span_words(max(now - row.since, 0)):>{_WAITS}}", "dim"),
+    )
+
+
+def second_line(row: QueueRow, width: int, now: int, me: str, *, refused: str = "") -> Line:
+    """Return the second line of a row: what it is about.
 
     Args:
         refused: why it was not decided although it was marked.
     """
-    expired = row.expired(now)
-    presses = row.asks and (expired or row.high_risk)
+    if refused:
+        words = f"not decided: {sanitise_line(refused, _NAME)}"
+        return (trusted(_SECOND), trusted(cut(words, max(width - len(_SECOND), 0)), "warning"))
+    quiet = _role(row, now, me) == "dim"
+    line = about_line(row.request) if row.request is not None else ()
+    if not line:
+        goal, asker = sanitise_line(row.goal, _NAME), ""
+        if row.request is not None and row.asks:
+            asker = f"asked by {sanitise_line(row.request.node, _NAME)}, step {row.request.step}"
+        line = (trusted(goal or asker or "it only stopped", "dim"),)
+    return (trusted(_SECOND), *(Span(span.text, "dim") if quiet else span for span in line))
+
+
+def _role(row: QueueRow, now: int, me: str) -> Role:
+    """Return the role of a row's title: the most urgent is the most conspicuous."""
     claim = row.claim(now)
-    quiet = not row.asks or (claim is not None and claim.actor != me)
-    role: Role = "dim" if quiet else "error" if expired else "accent" if presses else "plain"
-    notes = f"not decided: {sanitise_line(refused, _NAME)}" if refused else notes_words(row, now, me)
-    due = due_words(row, now)
-    risk = "high" if row.high_risk else "normal" if columns.risk >= len("normal") else "–"
-    return (
-        Span(f"{UNICODE.done if marked else ' '} ", "ok"),
-        Span("! " if presses else "  ", role),
-        Span(fitted(row.title, columns.title) + " ", role),
-        Span(fitted(_where(row, width), columns.where), role if presses else "dim" if quiet else "name"),
-        Span(f"{span_words(max(now - row.since, 0)):>{_WAITS}}  ", role if presses else "dim"),
-        Span(f"{due or '–':<{_DUE}}", "error" if expired else "plain" if due and not quiet else "dim"),
-        Span(fitted(risk, columns.risk) + " ", "error" if row.high_risk else "dim"),
-        Span(notes, "warning" if refused else "human" if row.looking and not quiet else "dim"),
-    )
-
-
-def detail_lines(row: QueueRow, width: int, now: int, me: str) -> list[Line]:
-    """Return what may not fit in a row's columns: the request, its graph and goal, and the notes."""
-    notes, goal = notes_words(row, now, me), sanitise_line(row.goal, _NAME)
-    line = [trusted(row.title, "title"), trusted("  "), untrusted(row.graph, "name", limit=_NAME)]
-    line += [trusted(f": {goal}", "dim")] if goal else []
-    line += [trusted(f" · {notes}", "human" if row.looking else "dim")] if notes else []
-    return wrap_rich(tuple(line), width)
+    if not row.asks or (claim is not None and claim.actor != me):
+        return "dim"
+    if row.expired(now) or row.due_soon(now):
+        return "urgent"
+    return "error" if row.high_risk else "title" if row.handed_to(me) else "plain"
 
 
 # -- what a row is about -----------------------------------------------------------------------------
 
 
-async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked: bool) -> list[Line]:
-    """Return a preview of a row: the asker's text, the changes, the last decision here, what runs next."""
+async def preview_lines(
+    hub: Hub, row: QueueRow, now: int, me: str, *, width: int, height: int, marked: bool
+) -> list[Line]:
+    """Return a preview of a row: the asker's text, the changes, the last decision here, what runs next.
+
+    Args:
+        height: the lines that are visible: without room for more, nothing is set apart.
+    """
     async with hub.borrow(row.name, look=True) as driver:
         session = await ViewSession.open(hub, driver)
         pending = session.view.progress.pending
@@ -126,8 +160,13 @@ async def preview_lines(hub: Hub, row: QueueRow, now: int, width: int, *, marked
         version, previous = None, None
         if request.subject and values.get(request.subject, PRIVATE) is not PRIVATE:
             version, previous = await newest_versions(session, request.subject, request.step)
-        card = review_card(request, session.view, values, version=version, previous=previous)
-        return list(_preview(row, session, card, (version, previous), now=now, width=width, marked=marked))
+        card = review_card(request, session.view, values, version=version, previous=previous, reader=me)
+        if height < _SPACED:
+            card = replace(card, about=card.about[1:], facts=())
+        lines = list(
+            _preview(row, session, card, (version, previous), now=now, me=me, width=width, marked=marked)
+        )
+        return lines if height >= _SPACED else [line for line in lines if line]
 
 
 def _preview(
@@ -137,28 +176,30 @@ def _preview(
     versions: tuple[Version | None, Version | None],
     *,
     now: int,
+    me: str,
     width: int,
     marked: bool,
 ) -> Iterator[Line]:
     request = card.request
-    asked = f"{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
     risk = (trusted("   high risk", "error"),) if card.high_risk else ()
+    version = f"{words} · " if (words := version_words(request, me)) else ""
+    asked = f"{version}{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
     yield from wrap_rich((trusted(row.title, "title"), *risk, trusted(f"   {asked}", "dim")), width)
     if card.facts:
         yield card.facts
     yield from (row for line in (*card.terms, *card.attending) for row in wrap_rich(line, width))
-    words = asked_rows(request, 0, width) if is_beside(request) else card.words
-    yield from _part((*card.dangers, *words, *card.votes, *((card.signing,) if card.signing else ())), width)
-    if card.about:
-        yield ()
-        for line in card.about:
-            yield from wrap_spans(line, width)
-        yield ()
-        yield from _value(session, request, versions, width, marked=marked)
+    asked_about = asked_rows(request, 0, width) if is_beside(request) else card.words
+    yield from _part(
+        (*card.dangers, *asked_about, *card.votes, *((card.signing,) if card.signing else ())), width
+    )
     if card.before:
         yield ()
         for line in card.before:
             yield from wrap_spans((trusted("last time  ", "dim"), *line), width)
+    yield from _part(card.about, width)
+    if request.subject:
+        yield ()
+        yield from _value(session, request, versions, width, marked=marked)
     yield from _then(session, request)
 
 

@@ -25,6 +25,7 @@ Role = Literal[
     "node",
     "warning",
     "error",
+    "urgent",
     "title",
     "private",
     "badge",

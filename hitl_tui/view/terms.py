@@ -49,10 +49,10 @@ def term_lines(request: Request, reader: str) -> Iterator[Line]:
         votes = f"{request.quorum} people must agree; {len(request.votes)} voted so far."
         yield (trusted(votes, "accent"),)
     if request.deadline is not None:
-        yield (trusted(f"Answer by {local_time(request.deadline)}; {_then(request)}.", "accent"),)
+        yield (trusted(f"Answer by {local_time(request.deadline)}; {then_words(request)}.", "accent"),)
 
 
-def _then(request: Request) -> str:
+def then_words(request: Request) -> str:
     """Return what happens to a request at its deadline."""
     answer = request.on_timeout
     if answer is None:

@@ -21,7 +21,7 @@ from tests.support.commands import App
 
 __all__ = ["flow"]
 
-DONE, USAGE, WAITING = 0, 2, 3
+DONE, FAILED, USAGE, WAITING = 0, 1, 2, 3
 ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "agents": (DONE, ("THREAD",)),
     "allow": (DONE, ("THREAD", "--list")),
@@ -37,6 +37,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "copy": (DONE, ("THREAD", "card")),
     "cost": (DONE, ("THREAD",)),
     "decide": (WAITING, ("THREAD", "--answer", "yes", "--yes")),
+    "decisions": (FAILED, ()),
     "declassify": (USAGE, ("THREAD", "task", "--reason", "known")),
     "delete": (USAGE, ("THREAD", "--yes")),
     "deleted": (DONE, ()),

@@ -20,6 +20,7 @@ VALUES: dict[Any, Any] = {
     int: 7,
     int | None: 7,
     float: 2.5,
+    float | None: 1.5,
     bool: True,
     bytes: bytes(range(32)),
     Any: {"deep": [1, 2.5, None, "x", 2**70]},

@@ -25,7 +25,7 @@ from hitl_tui.stores.postgres.store import PostgresCheckpointer
 from hitl_tui.team.notifiers import RINGS_APART, CommandHook, NotificationFailed, Services, TerminalNotice
 from hitl_tui.team.sent_notices import SentNotices
 from hitl_tui.team.watch import Watch
-from hitl_tui.view.notices import Notice, asked, terminal_bytes, title_bytes, was_seen, words
+from hitl_tui.view.notices import Notice, asked, ended, terminal_bytes, title_bytes, was_seen, words
 from hitl_tui.view.notices import Person as Who
 from tests.support import tape as tapes
 from tests.support.postgres import PASSWORD, Postgres
@@ -59,12 +59,19 @@ class RecordingNotifier:
     """A notifier that keeps the texts it was given."""
 
     name = "recording"
+    gathers = False
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def send(self, text: str, document: bytes) -> None:
         self.texts.append(text)
+
+
+class RecordingAgain(RecordingNotifier):
+    """Another one."""
+
+    name = "again"
 
 
 class Person:
@@ -142,10 +149,55 @@ class TestWhatIsTold:
             assert len(look(watch)) == 1
         assert [text.count("\a") for text in written] == [1, 0]
         assert all("\x1b]9;hitl-tui: " in text for text in written)
+        for thread in ("three", "four"):  # each just after the one before
+            now[0] += RINGS_APART / 2
+            runner.invoke(thread_id=thread)
+            look(watch)
+            assert "\a" not in written[-1]
         now[0] += RINGS_APART
-        runner.invoke(thread_id="three")
+        runner.invoke(thread_id="five")
         look(watch)
         assert written[-1].count("\a") == 1
+
+    def test_the_terminal_gets_what_arrives_at_one_moment_as_one(self, ann: Person) -> None:
+        written: list[str] = []
+        watch = ann.watch(TerminalNotice(["bell", "osc9"], written.append), ann.notifier)
+        runner = publishing(ann.store)
+        for thread in ("one", "two", "three"):
+            runner.invoke(thread_id=thread)
+        assert len(look(watch)) == 3
+        (data,) = written
+        assert data.count("\a") == 1
+        assert data.count("waits: Publish it?, and 2 more") == 1
+        assert len(ann.notifier.texts) == 3
+
+    def test_the_end_of_a_thread_just_after_your_decision_does_not_ring_at_the_screen(
+        self, ann: Person
+    ) -> None:
+        runner = publishing(ann.store)
+        for thread in ("one", "two"):
+            runner.invoke(thread_id=thread)
+        at_screen = ann.watch(quiet=True)
+        look(at_screen)
+        for thread in ("one", "two"):
+            answer(runner, thread, "ann")
+        assert look(at_screen) == []
+        ledger, cursor = ann.store.ledger("one"), ann.store.cursor("one")
+        summary = ann.store.summary("one")
+        assert cursor
+        assert summary
+        later = msgspec.structs.replace(summary, updated_at=summary.updated_at + HOUR)
+        assert ended(later, cursor, ledger, "ann", 60_000_000) is not None
+
+    def test_a_request_that_is_handed_over_after_it_was_seen_is_news(self, ann: Person) -> None:
+        runner = publishing(ann.store)
+        request = runner.invoke(thread_id="t").pending[0]
+        seen = runner.open("t").progress
+        watch = ann.watch(sees=lambda notice: was_seen(notice, seen))
+        assert look(watch) == []
+        runner._execute("t", HandOver(request.id, request.step, "ann", "bob"))
+        assert [notice.happening for notice in look(watch)] == ["waits"]
+        assert was_seen(look(ann.watch(RecordingAgain()))[0], runner.open("t").progress)
 
     def test_a_notice_is_not_repeated_after_a_restart_or_by_another_process(self, ann: Person) -> None:
         publishing(ann.store).invoke(thread_id="t")
@@ -248,8 +300,8 @@ class TestWhatIsTold:
         look(watch)
         answer(runner, "mine", "ann")
         answer(runner, "theirs", "bob")
-        (ended,) = look(watch)
-        assert (ended.happening, ended.thread) == ("ended", "mine")
+        (end,) = look(watch)
+        assert (end.happening, end.thread) == ("ended", "mine")
         assert ann.notifier.texts[-1].startswith("mine: done, after publish ")
         assert look(watch) == []
 

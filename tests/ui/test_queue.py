@@ -96,7 +96,11 @@ async def test_the_queue_lists_all_requests_most_urgent_first(twelve: SQLiteChec
     async with queue(twelve) as it:
         assert shown(it) == ORDER
         await it.shows("12 WAIT FOR YOU", "Publish the quarterly numbers?", "in 17 m", "1 of 2, one yes")
-        await it.shows("form, 4 fields", "tainted: read_page", "2 actions", "sorted by urgency")
+        await it.shows(
+            "Revenue rose by 4 %.", "to team@example.org · subject Minutes", "item · amount · wrapping"
+        )
+        await it.shows("version 2, back from you")
+        await it.shows("form, 4 fields", "tainted: read_page", "2 actions", "most urgent first")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ async def test_the_first_are_painted_before_the_rest_is_read(
 async def test_new_requests_appear_and_decided_ones_disappear(
     twelve: SQLiteCheckpointer,
 ) -> None:
-    async with queue(twelve) as it:
+    async with queue(twelve, size=(120, 60)) as it:
         elsewhere = SQLiteCheckpointer(twelve.path)
         await it.press("down")
         new = rich_queue.Asking("new-one", "review", 1)
@@ -147,7 +151,12 @@ async def test_new_requests_appear_and_decided_ones_disappear(
         runner = open_graph(f"{rich_queue.GRAPHS}:review", elsewhere)
         (request,) = elsewhere.cursor("memo-42").pending  # type: ignore[union-attr]
         runner.answer("memo-42", request.id, "approve", step=request.step)
-        await it.gone("Is this draft good enough? memo-42")
+        await it.until(
+            lambda: (
+                not any(row.asks for row in it.app.screen.query_one("#queue").rows if row.name == "memo-42")
+            ),  # type: ignore[attr-defined]
+            "the memo being answered",
+        )
         assert it.app.screen.query_one("#queue").selected.name == "recall-k2"  # type: ignore[attr-defined]
 
 
@@ -189,7 +198,7 @@ async def test_the_store_is_checked_at_least_every_two_seconds(
     paces: list[tuple[float, Any]] = []
     monkeypatch.setattr(HitlApp, "set_interval", lambda self, pace, do: paces.append((pace, do)))
     monkeypatch.setattr(LocalHub, "subscribe", lambda self, wake: None)
-    async with queue(twelve) as it:
+    async with queue(twelve, size=(120, 60)) as it:
         elsewhere = SQLiteCheckpointer(twelve.path)
         new = rich_queue.Asking("new-one", "review", 1)
         await asyncio.to_thread(rich_queue.fill, elsewhere, (new,))
@@ -245,7 +254,7 @@ async def test_a_key_that_means_nothing_costs_nothing(twelve: SQLiteCheckpointer
         await it.press(*keys)
         assert isinstance(it.app.screen, QueueScreen)
         assert shown(it) == ORDER
-        await it.shows("12, live", "sorted by urgency")
+        await it.shows("12, live", "most urgent first")
         await it.press("slash", *"memo", "enter", "enter")
         await it.shows("Your answer", "Is this draft good enough?")
         await it.until(lambda: it.card.review.state == "open", "keys that decide")
@@ -322,7 +331,7 @@ async def test_working_through_the_queue_shows_the_position(
 
 
 @pytest.mark.slow
-async def test_text_that_does_not_fit_is_shown_below_for_the_selected_row(
+async def test_text_that_does_not_fit_is_in_the_preview_of_the_selected_row(
     twelve: SQLiteCheckpointer,
 ) -> None:
     (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]
@@ -330,11 +339,8 @@ async def test_text_that_does_not_fit_is_shown_below_for_the_selected_row(
     runner._execute("press-q3", Claim(request.id, "ann", minutes=90, lasts=True))
     async with queue(twelve, size=(80, 24)) as it:
         row = next(line for line in it.text().splitlines() if "press-q3" in line)
-        assert "Publish the quarterl…" in row
-        await it.shows("Publish the quarterly numbers?  release · claimed by ann, 1 h left")
-        await it.pilot.resize_terminal(200, 60)
-        await it.shows("high risk   release · step 1", "ann has claimed it until")
-        await it.gone("numbers?  release")
+        assert "Publish the quarter…" in row
+        await it.shows("Publish the quarterly numbers?   high risk", "ann has claimed it until")
 
 
 @pytest.mark.slow
@@ -536,17 +542,34 @@ async def test_another_answer_takes_its_words(twelve: SQLiteCheckpointer) -> Non
 
 
 @pytest.mark.slow
-async def test_from_140_columns_the_subject_is_shown_beside_the_queue(twelve: SQLiteCheckpointer) -> None:
+async def test_the_subject_is_shown_below_the_queue_and_from_140_columns_beside_it(
+    twelve: SQLiteCheckpointer,
+) -> None:
     async with queue(twelve, size=(200, 60)) as it:
         at = ORDER.index("blog-indexes")
         await it.press(*["down"] * at)
         await it.shows("latest_draft of step 4 by worker", "phone book, not with B-trees", "Without one")
         await it.shows("last time  tester chose “send back with feedback” at step", "concrete first”")
         await it.shows("the end or worker")
-        await it.pilot.resize_terminal(139, 40)
-        await it.gone("last time")
-        await it.pilot.resize_terminal(140, 40)
-        await it.shows("last time")
+        for width, beside in ((139, False), (140, True)):
+            await it.pilot.resize_terminal(width, 40)
+            await it.shows("last time")
+            pane, left = (it.app.screen.query_one(name) for name in ("#preview", "#queue-left"))
+            await it.until(
+                lambda pane=pane, left=left, beside=beside: (  # type: ignore[misc]
+                    (pane.region.x >= left.region.right) is beside
+                    and (pane.region.y >= left.region.bottom) is not beside
+                ),
+                f"the preview at {width} columns",
+            )
+
+
+@pytest.mark.slow
+async def test_at_80_by_24_a_small_preview_shows_the_text(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve, size=(80, 24)) as it:
+        await it.press(*["down"] * ORDER.index("memo-42"))
+        await it.shows("Is this draft good enough?   review · step 1")
+        assert it.text().count("A memo about memos.") == 2  # in the row, and in the preview
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
@@ -557,9 +580,6 @@ async def test_the_columns_fit(twelve: SQLiteCheckpointer, size: tuple[int, int]
         assert "in 17 m" in row
         votes = next(line for line in it.text().splitlines() if "recall-k2" in line and "in 3 h" in line)
         assert "1 of 2, one yes" in votes
-        head = next(line for line in it.text().splitlines() if "what is asked" in line)
-        assert "notes" in head
-        assert "…" not in head
 
 
 @pytest.mark.slow
@@ -601,7 +621,7 @@ async def test_a_row_is_claimed_released_and_handed_over_in_the_queue(
         await it.press("at")
         await it.shows("Hand over", "Publish the quarterly numbers?")
         await it.press(*"@ann", "enter", *"you know them", "enter")
-        await it.shows("handed to ann by tester: ")
+        await it.shows("handed to ann by tester")
         (request,) = twelve.cursor("press-q3").pending  # type: ignore[union-attr]
         assert request.handed is not None
         assert (request.handed.to, request.handed.note) == ("ann", "you know them")

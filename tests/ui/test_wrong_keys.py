@@ -89,9 +89,9 @@ async def test_a_wrong_key_in_the_queue_costs_few_keys_and_decides_nothing(
                 await it.pilot.pause()
             await it.until(lambda: isinstance(it.app.screen, QueueScreen), f"the queue after {key}")
             await it.until(lambda: shown(it) == ORDER, f"all rows as before {key}")
-            await it.shows("12, live", "sorted by urgency")
+            await it.shows("12, live", "most urgent first")
             await it.until(lambda: untouched(twelve) == before, f"nothing changed by {key}")
-            await it.gone("sorted by urgency, reversed")
+            await it.gone("least urgent first")
             await it.gone("marked, 12, live")
             costs(key, back)
 

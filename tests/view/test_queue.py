@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.log.threads import Lease, Presence, ThreadInfo, ThreadSummary, Waiting
+from hitl_tui.view.cells import cells
 from hitl_tui.view.queue import (
     SORTS,
     Marks,
@@ -18,9 +19,12 @@ from hitl_tui.view.queue import (
     notes_words,
     read_filter,
     rows_of,
+    soon_words,
     summary_words,
     votes_words,
 )
+from hitl_tui.view.queue_lines import columns_of, queue_line, second_line
+from hitl_tui.view.spans import plain_text
 
 MINUTE = 60_000_000
 HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
@@ -96,12 +100,60 @@ def test_each_sort_order_has_its_own_letter() -> None:
     assert len({sort.key for sort in SORTS.values()}) == len(SORTS)
 
 
+REVISE = (YES, Choice("revise", "send back", "r", "required"))
+
+
+def test_what_is_due_within_five_minutes_or_handed_to_you_moves_up() -> None:
+    handed = HandedOn("me", "ann", None, NOW - MINUTE)
+    rows = (
+        row("due later", deadline=NOW + 6 * MINUTE),
+        row("mine", handed=handed),
+        row("soon", deadline=NOW + 4 * MINUTE, asked_at=NOW),
+        row("risky", risk="high"),
+    )
+    assert names(QueueView(), *rows) == ["soon", "mine", "due later", "risky"]
+    assert names(QueueView(), *rows, me="ann") == ["soon", "due later", "risky", "mine"]
+    assert names(QueueView(sort="thread"), *rows) == ["soon", "due later", "mine", "risky"]
+    assert soon_words(rows, NOW) == "1 due in 4 m"
+    assert soon_words(rows[:1], NOW) == ""
+
+
+def test_what_came_since_the_last_look_is_new() -> None:
+    handed = HandedOn("me", "ann", None, NOW - MINUTE)
+    old, passed = row(asked_at=NOW - HOUR), row(asked_at=NOW - HOUR, handed=handed)
+    looked = NOW - 2 * MINUTE
+    assert [each.is_new("me", looked) for each in (row(asked_at=NOW), old, passed)] == [True, False, True]
+    assert not passed.is_new("bob", looked)
+    assert not row(asked_at=NOW).is_new("me", None)
+
+
+def test_the_most_urgent_line_stands_out_most() -> None:
+    rows = (row("soon", deadline=NOW + MINUTE, on_timeout="approve"), row("risky", risk="high"), row("other"))
+    columns = columns_of(rows, 120)
+    lines = [queue_line(each, columns, 120, NOW, "me", new=each.name == "other") for each in rows]
+    assert [line[2].role for line in lines] == ["urgent", "error", "plain"]
+    assert [cells(plain_text(line)) for line in lines] == [120] * 3
+    assert "then it is “approve”" in plain_text(lines[0])
+    assert "due in 1 m" in plain_text(lines[0])
+    assert plain_text(lines[2]).startswith("• ")
+    assert plain_text(second_line(rows[2], 120, NOW, "me")) == "      asked by n, step 3"
+
+
 ROWS = (
     row("blog-1", graph="advisor", title="Publish the numbers?", risk="high", deadline=NOW + 2 * HOUR),
     row("blog-2", graph="advisor", goal="Explain closures", deadline=NOW - HOUR, asked_at=NOW - 3 * HOUR),
-    row("mail", graph="assistant", deadline=NOW + DAY, attending=(there("ben"),)),
+    row("mail", graph="assistant", deadline=NOW + DAY, attending=(there("ben"),), excerpt="Dear Ms Okafor,"),
     row("order", graph="order", choices=(), schema={"type": "object", "properties": {"n": {}}}),
-    row("recall", quorum=2, votes=(Vote("ann", "approve", NOW),), attending=(there("me", claims=True),)),
+    row(
+        "recall",
+        quorum=2,
+        votes=(Vote("ann", "approve", NOW),),
+        attending=(there("me", claims=True),),
+        payload={"product": "Kettle"},
+        handed=HandedOn("me", "ann", None, NOW),
+        choices=REVISE,
+        last_answer=Vote("me", {"choice": "revise", "text": "no"}, NOW),
+    ),
     rows_of([waits("stopped")])[0],
 )
 
@@ -125,6 +177,11 @@ ROWS = (
         ("votes:ann", "recall"),
         ("votes:any", "recall"),
         ("claimed:me", "recall"),
+        ("handed:me", "recall"),
+        ("handed:none asks:yes", "blog-1 blog-2 mail order"),
+        ("back:me", "recall"),
+        ("okafor", "mail"),
+        ("kettle", "recall"),
         ("claimed:none -asks:no", "blog-1 blog-2 mail order"),
         ("open:any", "mail"),
         ("open:ben", "mail"),

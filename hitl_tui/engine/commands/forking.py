@@ -35,6 +35,7 @@ from hitl_tui.engine.thread.graph_change import refuse_lost_gates
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, with_request
 from hitl_tui.engine.thread.journal import StepFacts
+from hitl_tui.engine.thread.listed import for_lists
 from hitl_tui.engine.thread.logged import check_steps, decisions
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import inputs_at, inputs_at_steps
@@ -92,7 +93,9 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         if not written:
             child.state = live_state(store, session.thread_id, step, session.graph.channels)
         at_step = replace(cursor, head=step + bool(written))
-        request = make_request(child, node, "after", cursor=at_step, state=after(child.state, written))
+        forked = after(child.state, written)
+        request = make_request(child, node, "after", cursor=at_step, state=forked)
+        request = for_lists(child, request, forked, decided)
         ledger.append(journal.request_entry(journal.after_entries(cursor, ledger), request, now))
         cursor = with_request(cursor, request)
     with child.writing():

@@ -95,6 +95,9 @@ class Request(msgspec.Struct, frozen=True):
             name they give.
         policy: "on_taint" if the node's policy asks before the node reads tainted channels.
         differs: the parts of the payload that differ from the answered request at the same place.
+        excerpt: the first words of its subject, for lists; "" without one, or if it is private.
+        version: the number of the subject's versions that were asked about here; 0 without a subject.
+        last_answer: a person's answer to the last request at the same place, if there is one.
         request_hash: of the request (see `thread.binding`): answers with another hash do not apply to it.
         about_hash: of the values that it is about.
     """
@@ -145,6 +148,11 @@ class Request(msgspec.Struct, frozen=True):
         about("Facts about the question, such as an earlier answer to another one at its place."),
     ] = ()
     differs: tuple[str, ...] = ()
+    excerpt: Annotated[Maybe, about("The first words of the value it is about.")] = ""
+    version: Annotated[int, about("Which version of that value it is; 0 if it is about none.")] = 0
+    last_answer: Annotated[
+        Vote | None, about("The last answer at the same place, to an earlier version.")
+    ] = None
     request_hash: str = ""
     about_hash: str = ""
     terms: Terms = Terms()

@@ -63,6 +63,7 @@ from hitl_tui.engine.thread.interrupts import (
     withdrawal_entries,
 )
 from hitl_tui.engine.thread.journal import StepFacts, with_branches, with_use
+from hitl_tui.engine.thread.listed import for_lists
 from hitl_tui.engine.thread.logged import logged_digest
 from hitl_tui.engine.thread.private import hidden_error, without_private
 from hitl_tui.engine.thread.reopening import reopen_changed
@@ -638,6 +639,7 @@ class RunLoop:
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
+            request = for_lists(session, request, state, () if cursor.visits[name] == 1 else None)
             ledger.append(
                 journal.request_entry(journal.after_entries(cursor, ledger), request, session.clock())
             )

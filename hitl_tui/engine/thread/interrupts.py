@@ -37,6 +37,7 @@ from hitl_tui.engine.thread import approval_formats, journal
 from hitl_tui.engine.thread.authors import Authors, authors_of, check_author
 from hitl_tui.engine.thread.binding import about_hash, digests_of, request_hash
 from hitl_tui.engine.thread.earlier import request_of, with_earlier_answer
+from hitl_tui.engine.thread.listed import for_lists
 from hitl_tui.engine.thread.logged import decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.titles import question_title
@@ -603,13 +604,14 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
     asked = {(request.node, request.when, request.policy) for request in requests}
     passed = tuple(gate for gate in cursor.passed if (gate.node, gate.when, gate.policy) not in asked)
     cursor = replace(cursor, position=f"{place}:{requests[0].node}", pending=(), passed=passed)
-    for each in requests:
-        request = each
-        if each.id not in waited:
-            request = with_authors(session, each)
-            at = journal.after_entries(session.cursor, entries)
-            entries.append(journal.request_entry(at, request, session.clock()))
-        cursor = with_request(cursor, request)
+    for request in requests:
+        if request.id in waited:
+            cursor = with_request(cursor, request)
+            continue
+        listed = with_authors(session, for_lists(session, request, session.state))
+        at = journal.after_entries(session.cursor, entries)
+        entries.append(journal.request_entry(at, listed, session.clock()))
+        cursor = with_request(cursor, listed)
     session.commit_cursor(cursor, entries)
 
 

@@ -15,6 +15,7 @@ from hitl_tui.engine.thread.binding import about_hash, digests_of
 from hitl_tui.engine.thread.earlier import request_of, with_earlier
 from hitl_tui.engine.thread.graph_change import note_graph, refuse_lost_gates
 from hitl_tui.engine.thread.interrupts import make_request, with_authors, with_request
+from hitl_tui.engine.thread.listed import for_lists
 from hitl_tui.engine.thread.logged import decisions, logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import taint_question
@@ -89,6 +90,7 @@ def with_reopened(
                 request_of(decisions(session.store, session.thread_id), request.id) if session.store else None
             )
             now = with_authors(session, with_earlier(now, asked, None) if asked else now, actor)
+            now = for_lists(session, now, state)
             at = journal.after_entries(session.cursor, ledger)
             ledger.append(journal.request_entry(at, now, session.clock()))
             cursor = with_request(cursor, now)

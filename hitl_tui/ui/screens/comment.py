@@ -32,6 +32,7 @@ _KEYS: Final = (
 class CommentScreen(OverlayScreen):
     """Returns a `Comment`, or None."""
 
+    STAYS = True
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "comment.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("comment.back", "close", priority=True),

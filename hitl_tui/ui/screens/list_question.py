@@ -50,6 +50,7 @@ class ListQuestion(OverlayScreen):
         listing: what is shown.
     """
 
+    STAYS = True
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "batch.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("ask.take", "take"),

@@ -60,22 +60,38 @@ class KeysBar(LineBar):
 KEYS_OF_PAGE = (("page.close", "Back"), ("list.up list.down", "Scroll"), ("list.page_down", "Page"))
 
 
+_FROM_ANYWHERE = ("app.queue", "app.decided")
+"""Actions whose keys work on every page."""
+
+
 class OverlayScreen(RoleScreen):
     """Screen over the run that the keys that opened it close; it shows errors of its background work.
 
     Args:
         keys: the keys that opened it.
+
+    Attributes:
+        STAYS: whether it asks something, so that only its own keys close it.
     """
+
+    STAYS: ClassVar[bool] = False
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
         self._keys = keys
 
     def on_key(self, event: Key) -> None:
-        """Close with the keys that opened it."""
+        """Close with the keys that opened it; go to the queue or the decisions with theirs."""
         if event.key in self._keys:
             event.stop()
             self.dismiss(None)
+            return
+        leave: Callable[[str], None] | None = getattr(self.app, "go_from_page", None)
+        keys = keymap_of(self.app).bindings
+        action = next((name for name in _FROM_ANYWHERE if event.key in keys[name]), "")
+        if leave is not None and action:
+            event.stop()
+            leave(action)
 
     def action_close(self) -> None:
         """Close, back to the run."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -17,7 +17,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.strip import Strip
 from textual.widgets import Input
 
 from hitl_tui.drivers.node_streams import in_browser
@@ -27,12 +26,12 @@ from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.gate import decides
 from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen
-from hitl_tui.ui.widgets.header import PageHeader
-from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, Row, ours, strip_of
+from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.queue import (
     MOST,
+    SOON,
     SORTS,
     Key,
     Marks,
@@ -41,26 +40,28 @@ from hitl_tui.view.queue import (
     QueueView,
     read_filter,
     rows_of,
+    soon_words,
     summary_words,
 )
-from hitl_tui.view.queue_lines import Columns, columns_of, detail_lines, heading, preview_lines, queue_line
+from hitl_tui.view.queue_kept import last_look, load_view, save_look, save_view
+from hitl_tui.view.queue_lines import ROWS, Columns, columns_of, preview_lines, queue_line, second_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.decisions import DecisionChoice
     from hitl_tui.verbs.conversation import Verb
 
-log = logging.getLogger(__name__)
 _PAINT_EVERY: Final = 10.0
 _ATTENDED: Final = 2.0
 """Seconds until all is read again while somebody has a request open: a killed process writes nothing."""
 _FIRST: Final = 50
 """Number of threads that are painted before the rest is read: those that have waited longest."""
-_PREVIEW_FROM: Final = 140
-_WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (_PREVIEW_FROM, "-huge")]
+_TITLE: Final = "Waiting for you"
+_BRAND_FROM: Final = 100
+_WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (140, "-huge")]
 _REST: Final = 0.15
 """Seconds for which the cursor rests on a row before that is previewed."""
-_EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, waits:2h, votes:any, claimed:none"
+_EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, handed:me, back:me, claimed:none"
 _KEYS: Final = (
     ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.filter", "Filter"), ("queue.policy", "Policy"),
     ("queue.sort", "Sort"), ("queue.claim", "Claim"), ("queue.hand", "Hand over"), ("queue.all", "Mark all"),
@@ -69,93 +70,54 @@ _KEYS: Final = (
 _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
 
 
-def load_view(file: Path) -> QueueView:
-    """Return the last filter and order of the queue; the defaults if they can't be read."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=QueueView)
-    except (OSError, msgspec.MsgspecError, UnicodeError):
-        return QueueView()
-
-
-def save_view(file: Path, view: QueueView) -> None:
-    """Save the filter and order of the queue."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(msgspec.json.encode(view))
-    except OSError as error:
-        log.warning("the filter of the queue is not kept: %s", error)
-
-
 class QueueHeader(LineBar):
     """How many requests wait, the urgent ones, and the order."""
 
     def __init__(self) -> None:
         super().__init__(id="header")
-        self._parts: tuple[str, str, str] = ("", "", "")
+        self._parts: tuple[str, str, str, str] = ("", "", "", "")
 
-    def show(self, count: str, presses: str, sorted_by: str) -> None:
+    def show(self, count: str, soon: str, presses: str, sorted_by: str) -> None:
         """Show these; paint only if something differs."""
-        if (count, presses, sorted_by) != self._parts:
-            self._parts = count, presses, sorted_by
+        if (count, soon, presses, sorted_by) != self._parts:
+            self._parts = count, soon, presses, sorted_by
             self.refresh()
 
     def bar(self, width: int) -> Line:
-        """Return the spans; the last parts of the urgent ones are cut first."""
-        waits, presses, by = self._parts
-        left: Line = (ours(" queue  ", "brand"), ours(f" {waits} ", "badge"))
-        right: Line = (trusted("sorted by ", "dim"), trusted(f"{by} "))
-        room = width - sum(cell_len(plain_text(part)) for part in (left, right)) - 3
+        """Return the spans; the order is left out first, then the last of the urgent ones."""
+        waits, soon, presses, by = self._parts
+        name = ours(" hitl-tui ", "brand") if width >= _BRAND_FROM else ours("", "brand")
+        left: Line = (name, ours(" queue  ", "brand"), ours(f" {waits} ", "badge"))
+        left = (*left, Span(f"   {soon}", "urgent")) if soon else left
+        right: Line = (trusted(f"{by} ", "dim"),)
+        room = width - sum(cell_len(plain_text(part)) for part in (left, right)) - 4
         while cell_len(presses) > room and presses:
             presses = presses.rpartition(" · ")[0]
-        gap = " " * max(room - cell_len(presses), 1)
-        return (*left, trusted(f"   {presses}{gap}", "dim"), *right)
-
-
-class QueueDetail(LineBar):
-    """Details of the selected row that its columns may have no room for, shown without a preview."""
-
-    def __init__(self, me: str, now: Callable[[], int]) -> None:
-        super().__init__(id="queue-detail")
-        self._me = me
-        self._now = now
-        self._row: QueueRow | None = None
-
-    def show(self, row: QueueRow | None) -> None:
-        """Show the details of a row; None clears them."""
-        self._row = row
-        self.refresh()
-
-    def bar(self, width: int) -> Line:
-        """Return the first row at a width."""
-        return self._line(0, width)
-
-    def _line(self, y: int, width: int) -> Line:
-        lines = detail_lines(self._row, width, self._now(), self._me) if self._row is not None else []
-        more: Line = (trusted(" …", "dim"),) if y == self.size.height - 1 < len(lines) - 1 else ()
-        return (*lines[y], *more) if y < len(lines) else ()
-
-    def render_line(self, y: int) -> Strip:
-        """Draw a row; text that has no room in the last one ends in an ellipsis."""
-        width = self.size.width
-        return strip_of(self, self._line(y, width), width, self.rich_style)
+        between = f"{' · ' if soon else '   '}{presses}" if presses else ""
+        gap = " " * max(room + 4 - cell_len(between), 1)
+        return (*left, trusted(f"{between}{gap}", "dim"), *right)
 
 
 class QueueList(LineView):
-    """Requests, a row each, below the names of the columns."""
+    """Requests, two lines each."""
 
     class Moved(Message):
         """The cursor is on another row."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
 
-    def __init__(self, me: str, now: Callable[[], int]) -> None:
-        super().__init__("queue", "Requests")
+    def __init__(self, me: str, now: Callable[[], int], looked: int | None) -> None:
+        super().__init__("queue", _TITLE)
         self._me = me
         self._now = now
+        self._looked = looked
+        self.read: set[str] = set()
+        """The requests that the person has seen meanwhile, by their ids."""
         self.marks = Marks()
         self.rows: Sequence[QueueRow] = ()
         self.none = ""
-        self._columns = Columns(0, 0, 0)
+        self._columns_for = 0
+        self._columns = Columns(0, 0, 0, 0, 0)
 
     @property
     def selected(self) -> QueueRow | None:
@@ -177,44 +139,43 @@ class QueueList(LineView):
             return
         place = next((at for at, row in enumerate(rows) if selected and row.key == selected.key), None)
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if place is None else place
-        self._measure()
-        self.lines = range(len(rows))  # type: ignore[assignment]
-        self.set_extent(Size(0, len(rows) + 1))
+        self._columns_for = 0
+        self.lines = range(len(rows) * ROWS)  # type: ignore[assignment]
+        self.set_extent(Size(0, len(rows) * ROWS))
         self.repaint()
-
-    def _measure(self) -> None:
-        self._columns = columns_of(self.rows, self.size.width)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay out the columns for another width."""
+        """Keep the cursor visible in another height."""
         super().on_resize(event)
-        self._measure()
+        if self.cursor_row is not None:
+            self._reveal(self.cursor_row)
         self.repaint()
 
-    def visible_row(self, y: int) -> Row:
-        """Return the row of column names, or a request."""
-        if not self.rows:
-            return super().visible_row(y)
-        if y == 0:
-            return Row(heading(self._columns, self.size.width))
-        at = self._at[1] + y - 1
-        return self.grounded(self.line(at), self.ground(at)) if at < len(self.rows) else Row(())
-
     def line(self, row: int) -> Line:
-        """Return a row of the queue."""
+        """Return one of the two lines of a request."""
         if not self.rows:
             return self.lines[row]
-        shown = self.rows[row]
+        shown, width, now = self.rows[row // ROWS], self.scrollable_content_region.width, self._now()
+        if width != self._columns_for:  # with or without a scroll bar
+            self._columns_for, self._columns = width, columns_of(self.rows, width)
+        if row % ROWS:
+            return second_line(shown, width, now, self._me, refused=self.marks.reason(shown))
         return queue_line(
-            shown, self._columns, self.size.width, self._now(), self._me,
-            marked=shown in self.marks, refused=self.marks.reason(shown),
-        )  # fmt: skip
+            shown, self._columns, width, now, self._me, marked=shown in self.marks, new=self._is_new(shown)
+        )
+
+    def _is_new(self, row: QueueRow) -> bool:
+        is_read = row.request is not None and row.request.id in self.read
+        return not is_read and row.is_new(self._me, self._looked)
+
+    def ground(self, row: int) -> str:
+        """Return the role of the background of a line: both lines of the cursor's row have it."""
+        return super().ground(row // ROWS) if self.rows else ""
 
     def row_at(self, event: events.MouseEvent) -> int | None:
-        """Return the row under the mouse."""
-        offset = event.get_content_offset(self)
-        row = round(self.scroll_y) + offset.y - 1 if offset is not None and offset.y else -1
-        return row if 0 <= row < len(self.rows) else None
+        """Return the request under the mouse."""
+        line = super().row_at(event)
+        return line // ROWS if line is not None and self.rows else None
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -224,8 +185,13 @@ class QueueList(LineView):
     def select(self, row: int) -> None:
         """Put the cursor on a row."""
         self.cursor_row = row
-        self.reveal(row, self.size.height - 1)
+        self._reveal(row)
         self.post_message(self.Moved())
+
+    def _reveal(self, row: int) -> None:
+        """Scroll until both lines of a row are visible."""
+        self.reveal(row * ROWS + ROWS - 1)
+        self.reveal(row * ROWS)
 
     def on_click(self, event: events.Click) -> None:
         """Select with one click, open with the second."""
@@ -247,6 +213,8 @@ class QueueScreen(LiveScreen):
         open_step: shows there the step of a decision.
         came_from: the thread last opened from it: the cursor begins there while that waits.
         keys: the keys that opened it and close it again.
+        looks_file: where it is kept when each person last looked; None keeps nothing.
+        read: the ids of requests that the person has seen elsewhere since then.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "queue.tcss"]
@@ -283,6 +251,8 @@ class QueueScreen(LiveScreen):
         open_step: Callable[[DecisionChoice], None],
         came_from: str = "",
         keys: Sequence[str] = (),
+        looks_file: Path | None = None,
+        read: Collection[str] = (),
     ) -> None:
         super().__init__(hub, keys)
         self._came_from = came_from
@@ -294,20 +264,20 @@ class QueueScreen(LiveScreen):
         self._do = do
         self._open_step = open_step
         self._view = load_view(file)
-        self._list = QueueList(me, now)
-        self._detail = QueueDetail(me, now)
+        self._looks_file = looks_file
+        self._list = QueueList(me, now, last_look(looks_file, me) if looks_file else None)
+        self._list.read.update(read)
+        self._next_soon = math.inf
         self._rows: tuple[QueueRow, ...] = ()
         self._read = False
         self._painted_at = 0.0
-        self._previewed: tuple[Key, bytes, int] | None = None
+        self._previewed: tuple[Key, bytes, Size] | None = None
 
     def compose(self) -> ComposeResult:
-        yield PageHeader()
         yield QueueHeader()
         with Room(id="queue-body"):
             with Column(id="queue-left"):
                 yield self._list
-                yield self._detail
                 yield SafeInput(self._view.filter, id="filter", placeholder=_EXAMPLE)
             yield LineView("preview")
         yield KeysBar(_KEYS)
@@ -318,12 +288,14 @@ class QueueScreen(LiveScreen):
         self.query_one("#preview", LineView).can_focus = False
 
     def look(self) -> None:
-        """Read the requests if somebody has written; paint them again as minutes pass."""
+        """Read the requests if somebody has written; show them again as minutes pass."""
         super().look()
-        if time.monotonic() >= self._painted_at + _PAINT_EVERY:
+        if self._now() >= self._next_soon:
+            self._show()
+        elif time.monotonic() >= self._painted_at + _PAINT_EVERY:
             self._painted_at = time.monotonic()
+            self._show_header(self._now())
             self._list.repaint()
-            self._detail.refresh()
 
     async def read(self) -> None:
         """Read the requests, and show them; if that fails now, try again later."""
@@ -362,18 +334,28 @@ class QueueScreen(LiveScreen):
             return
         now = self._now()
         shown = self._view.shown(self._rows, now, self._me)
+        self._next_soon = min(
+            (row.deadline - SOON for row in self._rows if row.deadline and row.deadline - SOON > now),
+            default=math.inf,
+        )
         self._list.show_rows(shown, self._none())
+        self._show_header(now)
+        marked = f"{len(self._list.marks)} marked, " if len(self._list.marks) else ""
+        counted = f"{len(shown):,} of {len(self._rows):,}" if self._view.filter else f"{len(shown):,}"
+        self._list.set_titles(_TITLE, f"{marked}{counted}, {'live' if self._read else 'reading on…'}")
+        self._show_keys()
+        self._preview()
+
+    def _show_header(self, now: int) -> None:
+        if not self.display:
+            return
         asks = sum(row.asks for row in self._rows)
         self.query_one(QueueHeader).show(
             f"{asks:,}{'' if self._read else '+'} WAIT{'S' if asks == 1 and self._read else ''} FOR YOU",
+            soon_words(self._rows, now) if self._read else "",
             summary_words(self._rows, now, self._me) if self._read else "",
             self._view.sort_words,
         )
-        marked = f"{len(self._list.marks)} marked, " if len(self._list.marks) else ""
-        counted = f"{len(shown):,} of {len(self._rows):,}" if self._view.filter else f"{len(shown):,}"
-        self._list.set_titles("Requests", f"{marked}{counted}, {'live' if self._read else 'reading on…'}")
-        self._show_keys()
-        self._preview()
 
     def _none(self) -> str:
         if not self._read:
@@ -415,17 +397,16 @@ class QueueScreen(LiveScreen):
             self._preview()
 
     def _preview(self) -> None:
-        """Show the subject of the selected row, if there is room and once the cursor rests on it."""
+        """Show the subject of the selected row once the cursor rests on it."""
         if not self.display:
             return
         pane, row = self.query_one("#preview", LineView), self._list.selected
-        self._detail.show(row)
-        if self.size.width < _PREVIEW_FROM or row is None:
+        if row is None:
             self._previewed = None
             pane.set_titles("", "")
             pane.show([])
             return
-        wanted = (row.key, row.seen, pane.scrollable_content_region.width)
+        wanted = (row.key, row.seen, pane.scrollable_content_region.size)
         if wanted != self._previewed:
             self._previewed = wanted
             start_work(self, partial(self._load, row), group="preview", exclusive=True)
@@ -436,12 +417,18 @@ class QueueScreen(LiveScreen):
             return
         pane = self.query_one("#preview", LineView)
         try:
-            width = pane.scrollable_content_region.width - 1
-            lines = await preview_lines(self.hub, row, self._now(), width, marked=self.app.no_color)
+            room = pane.scrollable_content_region
+            lines = await preview_lines(
+                self.hub, row, self._now(), self._me,
+                width=room.width - 1, height=room.height, marked=self.app.no_color,
+            )  # fmt: skip
         except HitlError as error:
             lines = [(trusted("it can't be shown", "error"),), (Span(error.message),)]
-        pane.set_titles(row.name)
+        pane.set_titles(row.name, "preview")
         pane.show(lines, home=True)
+        if row.request is not None and row.request.id not in self._list.read:
+            self._list.read.add(row.request.id)
+            self._list.repaint()
 
     # Text input.
 
@@ -468,8 +455,10 @@ class QueueScreen(LiveScreen):
         self._show_filter()
 
     def on_unmount(self) -> None:
-        """Save the filter and the order."""
+        """Save the filter and the order, and that the person has looked."""
         save_view(self._file, self._view)
+        if self._read and self._looks_file is not None:
+            save_look(self._looks_file, self._me, self._now())
 
     # The actions.
 

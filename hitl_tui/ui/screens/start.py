@@ -32,6 +32,7 @@ _OPTION: Final = 40
 class StartScreen(OverlayScreen):
     """Returns the graph to start a thread of, or None; letters filter by name."""
 
+    STAYS = True
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "start.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("find.back", "close", priority=True),

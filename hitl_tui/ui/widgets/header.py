@@ -27,6 +27,8 @@ class HeaderBar(LineBar):
         self._where: tuple[str, str] = ("", "")
         self._names_safe: tuple[str, str] = ("", "")
         self._status: StatusLine | None = None
+        self.opened = True
+        """Whether the person has opened the thread; it may only lie below the queue."""
 
     def show(self, graph: str, thread: str, status: StatusLine | None) -> None:
         """Show these; paint only if something differs."""
@@ -44,6 +46,8 @@ class HeaderBar(LineBar):
     def bar_elsewhere(self, width: int) -> Line:
         """Return the same over a page, without key hints: the keys of the run don't work there."""
         status = self._status
+        if not self.opened:
+            return (ours(" hitl-tui ", "brand"),)
         if status is not None:
             turn = status.turn.partition(" — ")[0]
             status = replace(status, turn=turn, brief=turn)
