@@ -56,7 +56,7 @@ def queue(context: Context, typed: str) -> None:
         details = ", ".join(fact for fact in facts if fact)
         context.console.say(f"{number}. {name(row.title)}: {name(row.name)} of {name(row.graph)}, {details}")
         if about := about_words(row):
-            context.console.say(f"   {about}")
+            context.console.say(f"  | {about}")
     if not rows:
         context.console.say("No request matches the filter." if typed else "Nothing waits for a human.")
     context.listed = tuple(rows)

@@ -15,7 +15,7 @@ from hitl_tui.view.about import about_line, version_words
 from hitl_tui.view.asked import asked_rows, is_beside
 from hitl_tui.view.card import ReviewCard, Version, newest_versions, review_card
 from hitl_tui.view.cells import cells, cut, fitted
-from hitl_tui.view.diff_lines import changes
+from hitl_tui.view.diff_lines import changes, excerpt
 from hitl_tui.view.format import ago, cost, duration
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.queue import QueueRow, due_words, notes_words, span_words
@@ -30,7 +30,7 @@ from hitl_tui.view.value_lines import value_lines
 _NAME: Final = 200
 _WIDE: Final = 92
 """Cells from which a row has room for the name of its graph and for whole words."""
-_WAITS, _RISK, _MARK, _GAPS = 6, 5, 4, 3
+_WAITS, _RISK, _MARK, _GAPS = 6, 5, 4, 4
 _DUE, _DUE_WIDE = 10, 14
 _TITLE: Final = 40
 _NOTES: Final = 15
@@ -43,6 +43,8 @@ _LONGEST: Final = 400
 """Most lines of a value that are shown beside the queue."""
 _SPACED: Final = 8
 """Lines from which a preview sets its parts apart."""
+_TALL: Final = 20
+"""Lines from which a preview shows the text around changes."""
 ROWS: Final = 2
 """Lines of a request in the list."""
 
@@ -102,7 +104,7 @@ def queue_line(
         Span(f"{mark} ", "ok" if marked else "accent"),
         Span("! " if presses else "  ", role),
         Span(fitted(row.title, columns.title) + " ", role),
-        Span(fitted(_where(row, width), columns.where) + " ", "dim"),
+        Span(fitted(_where(row, width), columns.where) + "  ", "dim"),
         Span(fitted(notes, room) + " ", role if is_urgent else "human" if attended else "dim"),
         Span(fitted(due, after[0]), role if is_urgent else "plain" if due and not quiet else "dim"),
         Span(fitted(risk, after[1]), "error"),
@@ -162,10 +164,13 @@ async def preview_lines(
             version, previous = await newest_versions(session, request.subject, request.step)
         card = review_card(request, session.view, values, version=version, previous=previous, reader=me)
         if height < _SPACED:
-            card = replace(card, about=card.about[1:], facts=())
+            card = replace(card, about=(), facts=())
         lines = list(
-            _preview(row, session, card, (version, previous), now=now, me=me, width=width, marked=marked)
-        )
+            _preview(
+                row, session, card, (version, previous),
+                now=now, me=me, width=width, height=height, marked=marked,
+            )
+        )  # fmt: skip
         return lines if height >= _SPACED else [line for line in lines if line]
 
 
@@ -178,12 +183,14 @@ def _preview(
     now: int,
     me: str,
     width: int,
+    height: int,
     marked: bool,
 ) -> Iterator[Line]:
     request = card.request
     risk = (trusted("   high risk", "error"),) if card.high_risk else ()
     version = f"{words} · " if (words := version_words(request, me)) else ""
-    asked = f"{version}{sanitise_line(row.graph, _NAME)} · step {request.step} · asked {ago(row.since, now)}"
+    where = f"{sanitise_line(row.graph, _NAME)} · step {request.step} · " if height >= _SPACED else ""
+    asked = f"{version}{where}asked {ago(row.since, now)}"
     yield from wrap_rich((trusted(row.title, "title"), *risk, trusted(f"   {asked}", "dim")), width)
     if card.facts:
         yield card.facts
@@ -199,7 +206,7 @@ def _preview(
     yield from _part(card.about, width)
     if request.subject:
         yield ()
-        yield from _value(session, request, versions, width, marked=marked)
+        yield from _value(session, request, versions, width, height, marked=marked)
     yield from _then(session, request)
 
 
@@ -217,17 +224,23 @@ def _value(
     request: Request,
     versions: tuple[Version | None, Version | None],
     width: int,
+    height: int,
     *,
     marked: bool,
 ) -> Iterator[Line]:
-    """Return the subject's changes since its last version, else all of it."""
+    """Return the subject's changes since its last version, else all of it.
+
+    Where there is little room, only a few words stay around each change.
+    """
     assert request.subject is not None
     value = session.view.values.get(request.subject, PRIVATE)
     version, previous = versions
     if value is PRIVATE:
         return
     if version is not None and previous is not None:
-        for line in changes(revision(previous.value, version.value), marked=marked):
+        became = revision(previous.value, version.value)
+        near = excerpt(became, height, marked=marked) if height < _TALL else changes(became, marked=marked)
+        for line in near:
             yield from wrap_rich(line, width, _INDENT)
         return
     for text in value_lines(value, "text")[:_LONGEST]:

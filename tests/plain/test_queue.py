@@ -12,6 +12,7 @@ from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.policies import read_policy
 from hitl_tui.engine.commands import Answer, Command
 from tests.plain.talker import Talker
+from tests.support import rich_queue
 
 
 @pytest.mark.slow
@@ -20,9 +21,22 @@ def test_the_queue_is_listed_and_opened_by_number(talk: Talker, twelve: Path) ->
     first = "1. Publish the quarterly numbers?: press-q3 of release, waits 2 h, in 17 m, high risk"
     assert first in output
     assert "2. Recall the kettle K2?: recall-k2 of recall, waits 41 m, in 3 h, 1 of 2, one yes" in output
+    assert "  | Kettle K2 gets hot at the handle." in output
+    assert ", version 2, back from " in output
     opened = output.partition(first)[2]
     assert "Question: Publish the quarterly numbers?" in opened
     assert "It is 1 of 12 waiting." in opened
+
+
+@pytest.mark.slow
+def test_what_came_since_the_last_list_is_new_and_words_are_searched(talk: Talker, twelve: Path) -> None:
+    output = talk("n kettle gets hot\nq\n", "resume", "order-7", "--plain").out
+    assert "1. Recall the kettle K2?: recall-k2 of recall, waits" in output
+    store = SQLiteCheckpointer(twelve)
+    rich_queue.fill(store, (rich_queue.Asking("new-one", "review", 0),))
+    store.close()
+    output = talk("n memo\nn memo\nq\n", "resume", "order-7", "--plain").out
+    assert output.count("new-one of review, new, waits") == 1
 
 
 @pytest.mark.slow

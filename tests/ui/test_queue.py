@@ -339,7 +339,8 @@ async def test_text_that_does_not_fit_is_in_the_preview_of_the_selected_row(
     runner._execute("press-q3", Claim(request.id, "ann", minutes=90, lasts=True))
     async with queue(twelve, size=(80, 24)) as it:
         row = next(line for line in it.text().splitlines() if "press-q3" in line)
-        assert "Publish the quarter…" in row
+        assert "Publish the qua" in row
+        assert "Publish the quarterly numbers?" not in row
         await it.shows("Publish the quarterly numbers?   high risk", "ann has claimed it until")
 
 
@@ -568,8 +569,40 @@ async def test_the_subject_is_shown_below_the_queue_and_from_140_columns_beside_
 async def test_at_80_by_24_a_small_preview_shows_the_text(twelve: SQLiteCheckpointer) -> None:
     async with queue(twelve, size=(80, 24)) as it:
         await it.press(*["down"] * ORDER.index("memo-42"))
-        await it.shows("Is this draft good enough?   review · step 1")
+        await it.shows("Is this draft good enough?   asked")
         assert it.text().count("A memo about memos.") == 2  # in the row, and in the preview
+
+
+@pytest.mark.slow
+async def test_what_is_new_is_marked_until_it_is_selected(twelve: SQLiteCheckpointer) -> None:
+    async with queue(twelve, size=(120, 60)) as it:
+        assert "•" not in it.text()  # nobody has looked before
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run, "the run screen")
+        new = rich_queue.Asking("new-one", "review", 0)
+        await asyncio.to_thread(rich_queue.fill, SQLiteCheckpointer(twelve.path), (new,))
+        await it.press("Q")
+        await it.shows("13, live")
+        marked = [line for line in it.text().splitlines() if "•" in line]
+        assert ["new-one" in line for line in marked] == [True]
+        await it.press("end")
+        await it.gone("•")
+
+
+@pytest.mark.slow
+async def test_what_is_due_within_five_minutes_moves_up_by_itself(
+    twelve: SQLiteCheckpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with queue(twelve) as it:
+        await it.press("o", "t")
+        await it.until(lambda: shown(it) == sorted(NAMES), "the order of names")
+        screen, now = it.app.screen, time.time_ns() // 1000
+        assert isinstance(screen, QueueScreen)
+        for place in (screen, screen._list):
+            monkeypatch.setattr(place, "_now", lambda: now + 14 * 60_000_000)
+        screen.look()
+        assert shown(it) == ["press-q3", *(name for name in sorted(NAMES) if name != "press-q3")]
+        await it.shows("1 due in 3 m", "then the thread fails", "due in 3 m")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
