@@ -35,7 +35,26 @@ ROLES: Final = (REVIEWER, DEVELOPER)
 """What a person is here to do (see `Settings.role`)."""
 _ASCII: Final = "ascii"
 _KEYS: Final = "keys"
+_INBOX: Final = "inbox"
 _TRUTHS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+class InboxSource(msgspec.Struct, frozen=True):
+    """A store whose requests the queue shows, too: a table `[[inbox]]`.
+
+    Args:
+        name: what the queue calls it, "" for a name made from its URL.
+        store: its URL, "" if it is a server.
+        server: the address of a LangGraph server, "" if it is a store.
+        assistant: which of the server's graphs, "" for the only one.
+        place: where the table is, as `file:line`.
+    """
+
+    name: str = ""
+    store: str = ""
+    server: str = ""
+    assistant: str = ""
+    place: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -60,6 +79,7 @@ class Settings(msgspec.Struct, frozen=True):
         keys: keys by action, as written in the file; `hitl_tui.verbs.keymap` checks them.
         retention: what `prune` without options keeps, by keys of the table; empty for no rule.
         langgraph: `context` and `configurable` of new threads of LangGraph graphs.
+        inbox: other stores whose requests the queue shows.
         notify: how to notify the person of requests, by keys of the table; its URLs are secrets.
         key_places: where each of these keys is set, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
@@ -83,6 +103,7 @@ class Settings(msgspec.Struct, frozen=True):
     keys: Mapping[str, Any]
     retention: Mapping[str, Any]
     langgraph: Mapping[str, Mapping[str, Any]]
+    inbox: tuple[InboxSource, ...]
     notify: Mapping[str, Any]
     key_places: Mapping[str, str]
     origins: Mapping[str, str]
@@ -190,7 +211,7 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     if problems:
         raise UsageError("\n".join(problems), "docs/configuration.md lists the settings")
     values: dict[str, Any] = {name: default() for name, (default, _) in _SETTINGS.items()}
-    values |= {"ascii": None, "keys": {}, **{name: {} for name in _TABLES}}
+    values |= {"ascii": None, "keys": {}, **{name: {} for name in _TABLES}, _INBOX: ()}
     origins = dict.fromkeys(values, "default")
     key_places: dict[str, str] = {}
     for layer in given:
@@ -253,6 +274,33 @@ class _Layer(msgspec.Struct):
                 self._take(f"{name}.{key}", given, file.place(name, key), problem)
         self._take(name, value, file.place(name), "")
 
+    def add_inbox(self, value: object, file: TomlFile) -> None:
+        """The tables of the inbox; each names a store or a server."""
+        if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+            self._take(_INBOX, value, file.place(_INBOX), "must be tables, as in [[inbox]]")
+            return
+        sources: list[InboxSource] = []
+        for at, table in enumerate(value):
+            place = file.place(_INBOX, at)
+            checks = {
+                key: _INBOX_KEYS[key](given)
+                if key in _INBOX_KEYS
+                else f"unknown key: {did_you_mean(key, _INBOX_KEYS)}"
+                for key, given in table.items()
+            }
+            for key, problem in checks.items():
+                if problem:
+                    self._take(f"{_INBOX}.{key}", None, file.place(_INBOX, at, key), problem)
+            if ("store" in table) == ("server" in table):
+                self._take(_INBOX, None, place, "a table must name a store or a server, one of the two")
+            elif "assistant" in table and "server" not in table:
+                self._take(f"{_INBOX}.assistant", None, place, "only a server has assistants")
+            elif table.get("name") in [source.name for source in sources if source.name]:
+                self._take(f"{_INBOX}.name", None, place, f"two tables have the name {table['name']!r}")
+            elif not any(checks.values()):
+                sources.append(InboxSource(**table, place=place))
+        self._take(_INBOX, tuple(sources), file.place(_INBOX, 0), "")
+
     def _take(self, name: str, value: object, origin: str, problem: str) -> None:
         if problem:
             self.problems.append(f"{origin}: {name}: {problem}")
@@ -282,12 +330,14 @@ def _from_file() -> _Layer:
     for key, value in file.values.items():
         if key == _KEYS:
             layer.add_keys(value, file)
+        elif key == _INBOX:
+            layer.add_inbox(value, file)
         elif key in _TABLES:
             layer.add_table(key, value, file)
         elif key in _SETTINGS or key == _ASCII:
             layer.add(key, value, file.place(key))
         else:
-            known = (*_SETTINGS, _ASCII, _KEYS, *_TABLES)
+            known = (*_SETTINGS, _ASCII, _KEYS, _INBOX, *_TABLES)
             layer.problems.append(f"{file.place(key)}: unknown key {key!r}: {did_you_mean(key, known)}")
     return layer
 
@@ -473,4 +523,11 @@ _TABLES: dict[str, dict[str, Callable[[object], str]]] = {
         "urls": _urls,
     },
     "langgraph": {"context": _values, "configurable": _values},
+}
+
+_INBOX_KEYS: dict[str, Callable[[object], str]] = {
+    "name": _one_line,
+    "store": _one_line,
+    "server": _address,
+    "assistant": _one_line,
 }

@@ -96,7 +96,7 @@ def test_every_command_is_documented(name: str) -> None:
 def test_every_setting_is_documented() -> None:
     page = TEXTS["docs/configuration.md"]
     for field in Settings.__struct_fields__:
-        if field in ("keys", "retention", "langgraph", "notify"):
+        if field in ("keys", "retention", "langgraph", "inbox", "notify"):
             assert f"| `{field}` | | " in page
         elif field not in ("origins", "key_places"):
             assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in page
@@ -117,8 +117,10 @@ def test_the_keys_that_the_guides_explain_are_those_of_the_app() -> None:
 
 
 def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each example names its file in its first line."""
-    files = {block.split()[1]: block for block in blocks("toml")}
+    """Each example names its file in its first line; those of one file are its parts."""
+    files: dict[str, str] = {}
+    for block in blocks("toml"):
+        files[block.split()[1]] = files.get(block.split()[1], "") + block
     assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml", "policy.toml", "show.toml"}
     for name, text in files.items():
         path = tmp_path / name
@@ -131,6 +133,7 @@ def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest
     assert keymap.configured == set(settings.keys)
     themes = Themes(user_themes())
     assert settings.theme in themes.names()
+    assert [source.name for source in settings.inbox] == ["support", "", "agents"]
     assert themes.load("mine").theme.accent == "#ff9e64"
     assert [stop.title for stop in read_script(tmp_path / "show.toml").file.stops][
         -1

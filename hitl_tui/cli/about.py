@@ -16,6 +16,7 @@ from hitl_tui.errors import ExitCode, HitlError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.reports import ThemeRow
+    from hitl_tui.config import InboxSource
     from hitl_tui.ui.theme import Themes
 
 
@@ -128,6 +129,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     if urls := settings.notify.get("urls"):
         # These hold passwords.
         values["notify"] = {**settings.notify, "urls": [f"{len(urls)} not shown"]}
+    values["inbox"] = [_shown_source(source) for source in settings.inbox]
     rows = [Setting(name, values[name], origin) for name, origin in settings.origins.items()]
     if as_json:
         file = config_path()
@@ -143,8 +145,24 @@ def config(*, as_json: bool, **flags: str | None) -> None:
         say(f"file: {config_path()}{there}")
 
 
+def _shown_source(source: InboxSource) -> dict[str, str]:
+    """Return a table of the inbox, without a password."""
+    from hitl_tui.stores.opening import without_password
+
+    given = {
+        "name": source.name,
+        "store": without_password(source.store),
+        "server": source.server,
+        "assistant": source.assistant,
+    }
+    return {key: value for key, value in given.items() if value}
+
+
 def _shown(value: object) -> str:
     """Return a setting for people; keys have lines of their own."""
+    if isinstance(value, list):
+        names = (source.get("name") or source.get("store") or source["server"] for source in value)
+        return ", ".join(names) or "-"
     if isinstance(value, Mapping):
         return f"{len(value)} of your own" if value else "-"
     if isinstance(value, bool):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import click
 
 _OWN_STORE: Final = "hitl_tui.own_store"
+_STORES: Final = "hitl_tui.stores"
 _IN_MEMORY: Final = "memory:"
 
 
@@ -32,6 +33,18 @@ def same_store(*, runs: bool = False) -> str:
     elif runs and store.startswith("langgraph+sqlite:") and "#" not in store:
         store = f"{store}#GRAPH"
     return f" --store {shlex.quote(without_password(store))}"
+
+
+def keep_stores(ctx: click.Context, _param: click.Parameter, given: Sequence[str]) -> str | None:
+    """Keep all stores that were named for `given_stores`; return the first one, None for none."""
+    ctx.meta[_STORES] = tuple(dict.fromkeys(given))
+    return given[0] if given else None
+
+
+def given_stores() -> tuple[str, ...]:
+    """Return the stores that the command line names, of a command that takes several."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_STORES, ()) if context else ()
 
 
 def store_ends_with_process() -> bool:

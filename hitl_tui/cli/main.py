@@ -14,7 +14,7 @@ import click
 
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded, print_warning
-from hitl_tui.cli.options import store_option
+from hitl_tui.cli.options import stores_option
 from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.collector import collect_no_more
 from hitl_tui.drivers.node_streams import has_screen
@@ -164,7 +164,7 @@ COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.it
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-v", "--version", message="hitl-tui %(version)s")
-@store_option
+@stores_option
 @click.pass_context
 def cli(ctx: click.Context, store: str | None) -> None:
     """Run an agent workflow with a human in the loop.

@@ -166,13 +166,15 @@ def trust_in_script(script: Path) -> Trust:
     return Trust(trust_file(), "" if ours else str(script), given=trusting(), kind="script")
 
 
-def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
+def builder(store: Checkpointer, options: str | None = None) -> Callable[[ThreadInfo], GraphRunner]:
     """Return a function that builds threads' graphs: from their records, or the command line's one.
+
+    `options` are those by which a suggested command finds the store, None for those of this command.
 
     Call it while click's context exists: the graph may be built later, on another thread. It raises
     `NotTrusted` for a record's graph that the user has not agreed to.
     """
-    options, graph, trust = same_store(), named_graph(), trust_in(store)
+    options, graph, trust = same_store() if options is None else options, named_graph(), trust_in(store)
 
     def build(info: ThreadInfo) -> GraphRunner:
         from hitl_tui.loading.sources import reopen_graph
@@ -256,11 +258,13 @@ def hub_over(
     asks: bool = True,
     guest: str | None = None,
     read_only: str = "",
+    options: str | None = None,
 ) -> LocalHub:
     """Return the hub over an open store, which it closes; graphs are built as `builder` does.
 
     Args:
         unbuilt, asks, guest, read_only: as for `LocalHub`.
+        options: as for `builder`.
     """
     from hitl_tui.cli.langgraph import langgraph_hub, recorded_threads
     from hitl_tui.drivers.hub import LocalHub
@@ -277,7 +281,7 @@ def hub_over(
         make = partial(RecordedHub, recorded)
     return make(
         store,
-        builder(store),
+        builder(store, options),
         unbuilt,
         signer,
         known,

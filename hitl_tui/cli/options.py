@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import click
 
+from hitl_tui.cli.invocation import keep_stores
+
 
 def options_as(name: str, kind: Any, *options: Callable[..., Any]) -> Callable[..., Any]:
     """Return a decorator that passes several options to a command as one object.
@@ -99,11 +101,17 @@ def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-store_option = click.option(
+_STORE: Final = (
+    "Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, memory:, "
+    "or langgraph:GRAPH."
+)
+store_option = click.option("--store", metavar="URL", help=_STORE)
+stores_option = click.option(
     "--store",
     metavar="URL",
-    help="Where threads are kept: sqlite:///FILE, files:DIR, postgresql://HOST/DATABASE, a path, memory:, "
-    "or langgraph:GRAPH.",
+    multiple=True,
+    callback=keep_stores,
+    help=f"{_STORE} Several times: one queue for several stores.",
 )
 stream_option = click.option(
     "--stream/--no-stream",

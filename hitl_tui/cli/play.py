@@ -81,6 +81,7 @@ def play(
         played.choose,
         prepare_hub=lambda hub: played.adopt(hub, TEMPO),
         record_screen=record_screen,
+        stores=(),
         perform=lambda hub: TapeShow(played.driver, played.name),
     )
 

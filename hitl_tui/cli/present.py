@@ -161,6 +161,7 @@ class _Stage:
                 self._first,
                 perform=self._perform,
                 record_screen=record_screen,
+                stores=(),
             )
 
     def _first(self, store: Checkpointer) -> Target:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hitl_tui.drivers.history import Asked, Sample, SearchHit
-from hitl_tui.drivers.protocol import StoredItem
+from hitl_tui.drivers.protocol import SourceState, StoredItem
 from hitl_tui.engine.audit.anchor import Anchor
 from hitl_tui.engine.audit.costs import CostLine, ModelUseTotal, NodeCost, StepCost
 from hitl_tui.engine.audit.findings import Mismatch
@@ -442,6 +442,9 @@ class ThreadsDocument(Document, frozen=True):
         tuple[WaitingRequest, ...],
         about("All their requests, most urgent first; with `--waiting` in the given order."),
     ]
+    sources: Annotated[
+        tuple[SourceState, ...], about("The sources of the inbox; empty for a single store.")
+    ] = ()
 
 
 class DecisionLogDocument(Document, frozen=True):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.invocation import same_store, store_ends_with_process
+from hitl_tui.cli.inbox import InboxStore, first_with_threads, inbox_stores, join_inbox
+from hitl_tui.cli.invocation import note_store, same_store, store_ends_with_process
 from hitl_tui.cli.langgraph import listed
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target, reasons_in
 from hitl_tui.cli.output import keep_nodes_apart, say
@@ -52,6 +53,7 @@ def show(
     request: str = "",
     guest: bool = False,
     read_only: str = "",
+    stores: Sequence[InboxStore] | None = None,
 ) -> int:
     """Show a thread until the user leaves, and print a summary afterwards.
 
@@ -69,6 +71,7 @@ def show(
         guest: somebody else than the account's owner, who can't agree to run graphs, and takes threads out
             only as a login of the database that may.
         read_only: as for `LocalHub`.
+        stores: the stores of the inbox, () for none besides the opened one; None for those of the settings.
 
     Raises:
         UsageError: no such theme.
@@ -77,12 +80,24 @@ def show(
     shows = has_screen() and not plain  # asked before the standard streams are the nodes'
     keep_nodes_apart()
 
-    def make_hub(store: Checkpointer) -> LocalHub:
-        person = settings.reviewer if guest else None
-        unbuilt = partial(_unbuilt, same_store())
-        return hub_over(store, settings, unbuilt, asks=not guest, guest=person, read_only=read_only)
-
+    inbox = stores if stores is not None else () if read_only else inbox_stores(settings)
     opened = Opened(prepare_hub)
+
+    def hub_of(store: Checkpointer, source: InboxStore | None = None) -> LocalHub:
+        person = settings.reviewer if guest else None
+        options = same_store() if source is None else source.option
+        if source is not None:
+            opened.others[source.name] = store, source.settings
+        return hub_over(
+            store, settings, partial(_unbuilt, options), asks=not guest, guest=person, read_only=read_only,
+            options=options,
+        )  # fmt: skip
+
+    def make_hub(store: Checkpointer) -> LocalHub:
+        hub = hub_of(store)
+        join_inbox(inbox, hub, store, settings, hub_of)
+        return hub
+
     open_thread = partial(_open, settings, open_store, choose, breaks, opened, make_hub=make_hub)
     if not shows:
         return _show_lines(settings, open_thread, opened, breaks)
@@ -124,7 +139,7 @@ def show(
     finally:
         opened.stop_notices()
     keep_nodes_apart()
-    return _after_screen(result, settings)
+    return _after_screen(result, settings, opened)
 
 
 def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, breaks: Sequence[str]) -> int:
@@ -144,7 +159,7 @@ def _show_lines(settings: Settings, open_driver: OpenDriver, opened: Opened, bre
             open_driver,
             actor=settings.reviewer,
             breaks=breaks,
-            go_on=_resume_command,
+            go_on=opened.resume_command,
             claim_minutes=settings.claim_minutes,
             reasons=reasons_in(settings),
             notices=notices,
@@ -159,10 +174,18 @@ def browse(store_url: str | None) -> bool:
     Raises:
         NoSuchStore: there is no store of that name.
     """
-    from hitl_tui.cli.storage import open_if_made
+    from hitl_tui.cli.storage import open_existing, open_if_made
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store_url})
+    stores = inbox_stores(settings)
+    if stores:
+        first = first_with_threads(stores)
+        if first is None:
+            return False
+        note_store()(first.url)
+        show(first.settings, open_existing, lambda _: Target(""), list_threads=True, stores=stores)
+        return True
     store = open_if_made(settings, part="none")
     if store is None:
         return False
@@ -175,11 +198,11 @@ def browse(store_url: str | None) -> bool:
     return bool(newest)
 
 
-def _after_screen(result: AppResult, settings: Settings) -> int:
+def _after_screen(result: AppResult, settings: Settings, opened: Opened) -> int:
     """Print what the screen left to print, and return the exit code for it."""
     if result.error is not None:
         raise result.error
-    say(*_last_lines(result), err=bool(result.ended_by))
+    say(*_last_lines(result, opened), err=bool(result.ended_by))
     if result.ended_by:
         raise click.exceptions.Exit(128 + result.ended_by)
     if result.progress is None:
@@ -197,6 +220,8 @@ class Opened:
         self.target: Target | None = None
         self.store: Checkpointer | None = None
         self.hub: LocalHub | None = None
+        self.others: dict[str, tuple[Checkpointer, Settings]] = {}
+        """The other stores of the inbox that are open, by source, and the settings with each."""
         self._notices: SessionNotices | None = None
 
     def start_notices(
@@ -213,16 +238,41 @@ class Opened:
         self._notices = SessionNotices(settings, _log_unsent)
         return self._notices.start(self.store, write, sees, print_line)
 
-    def unsent_answers(self, settings: Settings) -> UnsentAnswers | None:
-        """Return where answers are kept until they are sent; None if the store ends with this process."""
+    def unsent_answers(self, settings: Settings, source: str) -> UnsentAnswers | None:
+        """Return where answers are kept until they are sent; None if the store ends with this process.
+
+        Args:
+            source: the source of the inbox whose requests are answered; "" for a single store.
+        """
         from hitl_tui.config import unsent_folder
         from hitl_tui.drivers.unsent_answers import UnsentAnswers
         from hitl_tui.stores.opening import without_password
 
-        if store_ends_with_process() or settings.store == "memory:":
+        store: Checkpointer | None = self.store
+        if source in self.others:
+            store, settings = self.others[source]
+        elif store_ends_with_process():
             return None
-        place = getattr(self.store, "path", None) or without_password(settings.store)
+        if settings.store == "memory:":
+            return None
+        place = getattr(store, "path", None) or without_password(settings.store)
         return UnsentAnswers(unsent_folder(), str(place), settings.reviewer)
+
+    def resume_command(self, source: str, thread_id: str) -> str:
+        """Return the command that continues a thread; "" if its store ends with this process.
+
+        Args:
+            source: as for `unsent_answers`.
+        """
+        if source in self.others:
+            from hitl_tui.cli.inbox import InboxStore
+
+            return command_line(
+                "resume", thread_id, options=InboxStore(source, self.others[source][1]).option
+            )
+        if store_ends_with_process():
+            return ""
+        return command_line("resume", thread_id, options=same_store())
 
     def stop_notices(self) -> None:
         """Stop the notices, if they were started."""
@@ -326,20 +376,13 @@ def _check_theme(settings: Settings) -> None:
         raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
 
 
-def _last_lines(result: AppResult) -> list[str]:
+def _last_lines(result: AppResult, opened: Opened) -> list[str]:
     lines = list(result.not_committed)
     unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
-    if unfinished and (command := _resume_command(result.thread_id)):
+    if unfinished and (command := opened.resume_command(result.source, result.thread_id)):
         lines.append(f"continue with: {command}")
     elif unfinished:
         from hitl_tui.cli.headless import ENDED_WITH_PROCESS
 
         lines.append(f"{result.thread_id}: {ENDED_WITH_PROCESS}")
     return lines
-
-
-def _resume_command(thread_id: str) -> str:
-    """Return the command that continues a thread; "" if its store ends with this process."""
-    if store_ends_with_process():
-        return ""
-    return command_line("resume", thread_id, options=same_store())

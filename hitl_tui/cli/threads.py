@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.invocation import given_stores
 from hitl_tui.cli.langgraph import listed, server_store, waiting_in_mirrors
-from hitl_tui.cli.options import server_option, store_option
+from hitl_tui.cli.options import server_option, stores_option
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import UsageError
@@ -17,7 +18,9 @@ from hitl_tui.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from hitl_tui.cli.inbox import InboxStore
     from hitl_tui.config import Settings
+    from hitl_tui.drivers.protocol import SourceState
     from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
     from hitl_tui.view.queue import QueueRow, QueueView
@@ -44,7 +47,7 @@ _MORE = "there are more than {:,}: name a part of one, or give --limit"
 )
 @server_option
 @click.option("--assistant", metavar="ID", help="Which of the server's graphs.")
-@store_option
+@stores_option
 @json_option
 def threads(
     *,
@@ -64,11 +67,12 @@ def threads(
 
     Last changed first. Subgraphs of a thread are counted, and listed below it with --inside. With QUERY,
     only threads whose name contains it. --waiting lists requests, one a row. A filter has words and graph:
-    thread: title: goal: risk: due: waits: votes: claimed: handed: back: open: form: asks:, and "-" before
-    one excludes it.
+    thread: title: goal: risk: due: waits: votes: claimed: handed: back: open: form: asks: source:, and "-"
+    before one excludes it.
 
         hitl-tui threads
         hitl-tui threads --waiting
+        hitl-tui threads --waiting --store support.db --store finance.db
         hitl-tui threads report --limit 5
     """
     from hitl_tui.config import load_settings
@@ -79,8 +83,13 @@ def threads(
         store = server_store(server, assistant)
     settings = load_settings({"store": store})
     if waiting and not inside:
-        _queue(settings, query, limit, _queue_view(wanted, sort, reverse=reverse), as_json=as_json)
+        from hitl_tui.cli.inbox import inbox_stores
+
+        stores = inbox_stores(settings) if server is None else ()
+        _queue(stores, settings, query, limit, _queue_view(wanted, sort, reverse=reverse), as_json=as_json)
         return
+    if len(given_stores()) > 1:
+        raise UsageError("several stores have one queue, not one list", "give --waiting, or one --store")
     if wanted is not None or sort is not None or reverse:
         raise UsageError("--filter, --sort and --reverse are for the queue", "give them with --waiting")
     rows, now = _rows(settings, query, limit + 1, inside=inside, waiting=waiting)
@@ -151,24 +160,45 @@ def _queue_view(wanted: str | None, sort: str | None, *, reverse: bool) -> Queue
     return QueueView(wanted or "", read_sort(sort or "urgency"), reverse)
 
 
-def _queue(settings: Settings, query: str, limit: int, view: QueueView, *, as_json: bool) -> None:
-    """Return the waiting requests, as on the screen of the queue."""
-    from hitl_tui.view.queue import about_words, due_words, fact_of, notes_words, span_words
+def _queue(
+    stores: Sequence[InboxStore],
+    settings: Settings,
+    query: str,
+    limit: int,
+    view: QueueView,
+    *,
+    as_json: bool,
+) -> None:
+    """Print the waiting requests, as on the screen of the queue.
+
+    Args:
+        stores: those of the inbox; () for the store of the settings alone.
+    """
+    from hitl_tui.cli.inbox import read_inbox
+    from hitl_tui.view.queue import about_words, due_words, fact_of, notes_words, source_problems, span_words
     from hitl_tui.view.sanitise import sanitise_line
 
     me = settings.reviewer
-    waits, now = _waiting(settings)
+    sources: Sequence[SourceState] = ()
+    waits: Sequence[QueueRow]
+    if stores:
+        waits, sources, now = read_inbox(stores)
+    else:
+        waits, now = _waiting(settings)
     named = [row for row in waits if query.lower() in row.name.lower()]
     rows = view.shown(named, now, me)
     shown, more = rows[:limit], len(rows) > limit
     if as_json:
         from hitl_tui.cli.reports import ThreadsDocument
 
-        summaries = {row.name: row.thread for row in shown}
+        summaries = {row.thread_key: row.thread for row in shown}
         looked = _last_look(settings)
         facts = tuple(fact_of(row, now, me, looked) for row in shown)
-        emit(ThreadsDocument(threads=tuple(summaries.values()), more=more, requests=facts))
+        threads = tuple(summaries.values())
+        emit(ThreadsDocument(threads=threads, more=more, requests=facts, sources=tuple(sources)))
         return
+    if problems := source_problems(sources):
+        say(*problems, err=True)
     if not shown:
         which = " that matches" if query or view.filter else ""
         say(f"no thread{which} waits for a human", err=True)

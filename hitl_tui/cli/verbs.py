@@ -202,7 +202,7 @@ class _Player:
         self._done = True
         self._code: ExitCode | None = None
         self._broken = ExitCode.DONE
-        self._listed = set[tuple[tuple[str, str], str]]()
+        self._listed = set[tuple[tuple[str, str, str], str]]()
         self._asked_to_stop = False
         self.interrupted = False
         """Whether ctrl+c has ended some work before it was done."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Observe, Unbuilt, denied_to, only_reading, refusing_all
 from hitl_tui.drivers.nested import SubgraphRuns
-from hitl_tui.drivers.protocol import Driver, StoredItem
+from hitl_tui.drivers.protocol import Driver, Inbox, SourceState, StoredItem
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.jobs import AtWork
 from hitl_tui.engine.log.signing import Signer
@@ -51,6 +51,7 @@ class LocalHub:
 
     Attributes:
         never: what its threads without a graph can't take either, by verb, with the reason.
+        inbox, source: see `Hub`.
     """
 
     never: ClassVar[Mapping[str, str]] = {}
@@ -68,6 +69,8 @@ class LocalHub:
         guest: str | None = None,
         read_only: str = "",
     ) -> None:
+        self.inbox: Inbox = self
+        self.source = ""
         self._store = store
         self._asks = asks
         self._guest = guest
@@ -115,19 +118,32 @@ class LocalHub:
         )
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
-        """See `Hub.waiting`."""
+        """See `Inbox.waiting`."""
         return tuple(await asyncio.to_thread(self._store.waiting, limit))
 
+    def sources(self) -> tuple[SourceState, ...]:
+        """See `Inbox.sources`."""
+        return ()
+
+    def hub_of(self, source: str) -> LocalHub:
+        """See `Inbox.hub_of`."""
+        return self
+
+    @property
+    def home(self) -> LocalHub:
+        """See `Inbox.home`."""
+        return self
+
     def changes(self) -> object:
-        """See `Hub.changes`."""
+        """See `Inbox.changes`."""
         return self._store.changes()
 
     def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
-        """See `Hub.subscribe`."""
+        """See `Inbox.subscribe`."""
         return self._store.subscribe(wake)
 
     def now(self) -> int:
-        """See `Hub.now`."""
+        """See `Inbox.now`."""
         return self._store.now()
 
     async def open(self, thread_id: str, *, at_once: bool = False) -> Driver:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents | Fork | Rerun | Run | Step
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
+ThreadKey: TypeAlias = tuple[str, str]
+"""A source of the inbox, "" for a single store, and a thread: two sources may have threads of one name."""
 R = TypeVar("R")
 
 
@@ -320,8 +322,66 @@ class Driver(Protocol):
         """Stop at once; committed steps are kept. Returns what was not committed, "" for nothing."""
 
 
-class Hub(Protocol):
-    """Opens drivers by thread: the interface for screens that list and switch threads."""
+class SourceState(msgspec.Struct, frozen=True):
+    """One of the sources of an inbox, and whether its requests can be read now."""
+
+    name: Annotated[str, about("Its name, as in the field `source` of a request.")]
+    url: Annotated[str, about("The store, as `--store` takes it, without a password.")]
+    status: Annotated[
+        Literal["ready", "connecting", "unavailable"], about("Whether its requests can be read now.")
+    ]
+    problem: Annotated[Maybe, about("Why it is unavailable; null if it is not.")] = ""
+
+
+class Inbox(Protocol):
+    """The requests that wait in one or several stores, and the hub of each."""
+
+    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
+        """Return at most `limit` waiting top-level threads with their requests, longest first.
+
+        Each names its source (`Waiting.source`). Those of a source that can't be read now are left out.
+        """
+
+    def sources(self) -> tuple[SourceState, ...]:
+        """Return all sources as of the last reading; () for a single store."""
+
+    def hub_of(self, source: str) -> Hub:
+        """Return the hub of a source, "" for that of a single store.
+
+        Raises:
+            StoreUnusable: it can't be reached now.
+        """
+
+    @property
+    def home(self) -> Hub:
+        """The hub of the store that the command was started for."""
+
+    def changes(self) -> object:
+        """Return a value that stays equal as long as nobody writes to a store; None if unknown; at once."""
+
+    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
+        """See `Store.subscribe`."""
+
+    def now(self) -> int:
+        """See `Store.now`; at once."""
+
+    def ask_by(self, ask: Ask) -> None:
+        """Set how a person is asked, on this event loop, before an untrusted graph is built."""
+
+    async def close(self) -> tuple[str, ...]:
+        """Close all drivers; returns what was not committed, a sentence for each thread concerned."""
+
+
+class Hub(Inbox, Protocol):
+    """Opens drivers by thread: the interface for screens that list and switch threads.
+
+    Attributes:
+        inbox: the inbox whose source it is; the hub itself if its store is the only one.
+        source: its name there; "" if its store is the only one.
+    """
+
+    inbox: Inbox
+    source: str
 
     async def threads(
         self,
@@ -333,18 +393,6 @@ class Hub(Protocol):
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
         """Return threads of the store by last change, newest first; see `Store.threads`."""
-
-    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
-        """Return at most `limit` waiting top-level threads with their requests, longest first."""
-
-    def changes(self) -> object:
-        """Return a value that stays equal as long as nobody writes to the store; None if unknown; at once."""
-
-    def subscribe(self, wake: Callable[[], object]) -> Callable[[], None] | None:
-        """See `Store.subscribe`."""
-
-    def now(self) -> int:
-        """See `Store.now`; at once."""
 
     def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
         """Open a thread's driver for a while; it is closed at the end unless somebody else has it open.
@@ -476,9 +524,3 @@ class Hub(Protocol):
             NotTrusted: the person has not agreed to run it.
             UsageError, GraphInvalid: it can't be built.
         """
-
-    def ask_by(self, ask: Ask) -> None:
-        """Set how a person is asked, on this event loop, before an untrusted graph is built."""
-
-    async def close(self) -> tuple[str, ...]:
-        """Close all drivers; returns what was not committed, a sentence for each thread concerned."""

@@ -125,7 +125,7 @@ class _Player:
     opened: bool = False
     has_shown: bool = False
     said: tuple[tuple[str, ...], tuple[str, ...], Listing | None] | None = None
-    listed: frozenset[tuple[tuple[str, str], str]] = frozenset()
+    listed: frozenset[tuple[tuple[str, str, str], str]] = frozenset()
 
     def __post_init__(self) -> None:
         self.texts = dict(self.typed.fields)
@@ -153,8 +153,8 @@ class _Player:
                 self.done, self.has_shown = inner.done, inner.has_shown
             case BeginEach(talks=talks):
                 self._each(talks)
-            case Continue(thread_id):
-                context.run(run_on(context.hub, thread_id))
+            case Continue(thread_id, hub):
+                context.run(run_on(hub, thread_id))
             case Do(command, driver):
                 result = context.run((driver or context.driver).execute(command))
                 self.done = True

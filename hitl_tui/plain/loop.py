@@ -34,7 +34,7 @@ def run_plain(
     open_driver: OpenDriver,
     *,
     actor: str,
-    go_on: Callable[[str], str],
+    go_on: Callable[[str, str], str],
     console: Console | None = None,
     breaks: Sequence[str] = (),
     claim_minutes: float = 15,
@@ -48,7 +48,7 @@ def run_plain(
             returns a function that stops it.
         claim_minutes: how long a claim lasts.
         reasons: those to pick from.
-        go_on: returns the command that continues a thread, or "" if there is none.
+        go_on: returns the command that continues a thread of a source, or "" if there is none.
         breaks: breakpoints to set at the start, as `--break` takes them.
     """
     said = console or Terminal()
@@ -58,7 +58,7 @@ def run_plain(
         async def opened() -> tuple[Hub, Driver]:
             hub, driver = await open_driver()
             if console is not None or sys.stdin.isatty():
-                hub.ask_by(ask)
+                hub.inbox.ask_by(ask)
             return hub, driver
 
         async def ask(question: Question) -> bool:
@@ -79,7 +79,7 @@ def run_plain(
                     said.say(*refusal(error))
                 return _until_left(context, go_on)
         finally:
-            said.say(*runner.run(hub.close()))
+            said.say(*runner.run(hub.inbox.close()))
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             signal.set_wakeup_fd(before)
 
 
-def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
+def _until_left(context: Context, go_on: Callable[[str, str], str]) -> int:
     """Run the session; return the exit code."""
     say = context.console.say
     try:
@@ -116,7 +116,7 @@ def _until_left(context: Context, go_on: Callable[[str], str]) -> int:
     if progress.head < 0:
         say("Quit before it started: there is no thread yet.")
     elif progress.status not in ("completed", "cancelled"):
-        command = go_on(context.driver.thread_id)
+        command = go_on(context.hub.source, context.driver.thread_id)
         say(f"Left. Continue with: {command}" if command else "Left.")
     return int(standing_code(progress))
 

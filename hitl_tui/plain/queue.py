@@ -7,7 +7,7 @@ from typing import Final
 from hitl_tui.config import queue_looks_file
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.running import open_thread
-from hitl_tui.view.lines import name
+from hitl_tui.view.lines import name, sentence
 from hitl_tui.view.queue import (
     MOST,
     QueueView,
@@ -17,6 +17,7 @@ from hitl_tui.view.queue import (
     read_filter,
     read_sort,
     rows_of,
+    source_problems,
     span_words,
 )
 from hitl_tui.view.queue_kept import last_look, save_look
@@ -33,17 +34,19 @@ def queue(context: Context, typed: str) -> None:
         UsageError: there is no such column to sort by.
     """
     if typed.isdigit() and 1 <= int(typed) <= len(context.listed):
-        open_thread(context, context.listed[int(typed) - 1].name)
+        row = context.listed[int(typed) - 1]
+        context.hub = context.hub.inbox.hub_of(row.source)
+        open_thread(context, row.name)
         context.console.say(f"It is {int(typed)} of {len(context.listed)} waiting.")
         return
-    now, me, looks = context.hub.now(), context.actor, queue_looks_file()
-    looked = last_look(looks, me)
+    inbox, me, looks = context.hub.inbox, context.actor, queue_looks_file()
+    now, looked = inbox.now(), last_look(looks, me)
     words = typed.split()
     sorts = [word.removeprefix(_SORT) for word in words if word.startswith(_SORT)]
     typed = " ".join(word for word in words if not word.startswith(_SORT))
     by = sorts[-1] if sorts else "urgency"
     view = QueueView(typed, read_sort(by.removeprefix("-")), by.startswith("-"))
-    rows = view.shown(rows_of(context.run(context.hub.waiting(MOST))), now, me)
+    rows = view.shown(rows_of(context.run(inbox.waiting(MOST))), now, me)
     context.console.say(*(f"{problem}." for problem in read_filter(typed).problems))
     for number, row in enumerate(rows, 1):
         facts = [
@@ -59,5 +62,6 @@ def queue(context: Context, typed: str) -> None:
             context.console.say(f"  | {about}")
     if not rows:
         context.console.say("No request matches the filter." if typed else "Nothing waits for a human.")
+    context.console.say(*(sentence(words) for words in source_problems(inbox.sources())))
     context.listed = tuple(rows)
     save_look(looks, me, now)

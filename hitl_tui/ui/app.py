@@ -89,6 +89,7 @@ class AppResult(msgspec.Struct, frozen=True):
         not_committed: a sentence for each thing that was discarded, for the caller to print.
         error: why nothing could be opened, None if something was.
         ended_by: the signal that ended it, 0 if the user did.
+        source: the source of the inbox that has the thread; "" for a single store.
     """
 
     thread_id: str = ""
@@ -96,6 +97,7 @@ class AppResult(msgspec.Struct, frozen=True):
     not_committed: tuple[str, ...] = ()
     error: HitlError | None = None
     ended_by: int = 0
+    source: str = ""
 
 
 async def _nothing(driver: Driver) -> None:
@@ -127,7 +129,7 @@ class AppStart(msgspec.Struct, frozen=True):
     attention: Attention | None = None
     perform: Callable[[], Performance | None] = _no_performance
     request: str = ""
-    unsent: Callable[[], UnsentAnswers | None] = lambda: None
+    unsent: Callable[[str], UnsentAnswers | None] = lambda source: None
 
 
 def action_commands() -> type[Provider]:
@@ -318,7 +320,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         except HitlError as error:
             await self._give_up(error)
             return
-        self.hub.ask_by(self._ask_trust)
+        self.hub.inbox.ask_by(self._ask_trust)
         newest = page.rows[0].name if page.rows else ""
         self._threads = ThreadsScreen(
             self.hub, "", self.hub.now, do=self._do_once_shown, open_step=self._step_once_shown,
@@ -401,7 +403,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """
         assert self.start.open_driver is not None
         self.hub, driver = await self.start.open_driver()
-        self.hub.ask_by(self._ask_trust)
+        self.hub.inbox.ask_by(self._ask_trust)
         try:
             return await self._look_at(self.hub, driver)
         except LogCorrupt:
@@ -457,7 +459,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
     async def _close_hub(self) -> None:
         with suppress(HitlError):
             if self.hub is not None:
-                await self.hub.close()
+                await self.hub.inbox.close()
 
     async def _give_up(self, error: HitlError) -> None:
         """End, because nothing can be shown."""
@@ -501,8 +503,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             screen.query_one(HeaderBar).opened = False
             then(screen)
         if self.start.request and screen.session is not None:
-            thread_id = screen.session.thread_id
-            screen.command(partial(screen.open_to_decide, thread_id, self.start.request))
+            screen.command(partial(screen.open_to_decide, *screen.session.thread_key, self.start.request))
         for key in self._opening.early_keys if self._opening is not None else ():
             self.simulate_key(key)
         if screen.session is not None:
@@ -524,9 +525,10 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         screen = self.run_screen
         if not self.app_focus or screen is None or screen.session is None:
             return False
-        if screen.session.thread_id == notice.thread and screen.on_top:
+        thread = (screen.hub.inbox.home.source, notice.thread)  # only the home store is watched
+        if screen.session.thread_key == thread and screen.on_top:
             return True
-        left = screen.left.get(notice.thread)
+        left = screen.left.get(thread)
         return left is not None and was_seen(notice, left)
 
     def _take_unshown_errors(self) -> list[HitlError]:
@@ -792,7 +794,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
             lost += self.run_screen.keep_answer()
         if self.hub is not None:
             try:
-                lost += await self.hub.close()
+                lost += await self.hub.inbox.close()
             except HitlError as error:
                 lost += (str(error),)
         if session is None:
@@ -801,7 +803,15 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         # Closing has stopped the run of this thread: it waits now.
         with suppress(HitlError):
             await session.drain()
-        self.exit(AppResult(session.thread_id, session.view.progress, lost, ended_by=self._ended_by))
+        self.exit(
+            AppResult(
+                session.thread_id,
+                session.view.progress,
+                lost,
+                ended_by=self._ended_by,
+                source=session.hub.source,
+            )
+        )
 
 
 def run_app(
@@ -821,7 +831,7 @@ def run_app(
     perform: Callable[[], Performance | None] = _no_performance,
     record_screen: Path | None = None,
     request: str = "",
-    unsent: Callable[[], UnsentAnswers | None] = lambda: None,
+    unsent: Callable[[str], UnsentAnswers | None] = lambda source: None,
 ) -> AppResult:
     """Show a thread, or the list of threads, until the user leaves.
 
@@ -845,8 +855,8 @@ def run_app(
         record_screen: the file that the screen is recorded into, None for none.
         perform: called once the thread is open; returns what is presented to an audience, None for nothing.
         request: the id of the request whose card is opened once the thread is shown; "" for none.
-        unsent: called once a thread is open; returns where answers are kept until they are sent, None for
-            nowhere.
+        unsent: called once a thread is open, with its source; returns where answers are kept until they are
+            sent, None for nowhere.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.

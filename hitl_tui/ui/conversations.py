@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import Driver
+from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.commands import Pause
 from hitl_tui.errors import ExitCode, HitlError
 from hitl_tui.ui.bindings import keymap_of
@@ -171,8 +171,8 @@ class _ListPlayer:
                 return await (driver or self._at.driver).execute(command)
             case BeginEach():
                 await self._each(step)
-            case Continue(thread_id):
-                start_work(screen.app, partial(self._continue, thread_id), group="continue")
+            case Continue(thread_id, hub):
+                start_work(screen.app, partial(self._continue, hub, thread_id), group="continue")
             case Copy(text):
                 if text:
                     screen.app.copy_to_clipboard(text)
@@ -224,9 +224,9 @@ class _ListPlayer:
             await self._screen.app.push_screen(self._list)
         return self._list
 
-    async def _continue(self, thread_id: str) -> None:
+    async def _continue(self, hub: Hub, thread_id: str) -> None:
         async with self._continuing:
-            await run_on(self._at.hub, thread_id)
+            await run_on(hub, thread_id)
 
     async def _each(self, each: BeginEach) -> None:
         """Have some conversations at a time, beside the list of what came of them."""

@@ -107,7 +107,7 @@ class ListRow(msgspec.Struct, frozen=True):
         state: whether it would be done, is left out, is done, or was refused.
     """
 
-    key: tuple[str, str]
+    key: tuple[str, str, str]
     name: str
     text: str
     outcome: str
@@ -279,6 +279,7 @@ class Continue(msgspec.Struct, frozen=True):
     """
 
     thread_id: str
+    hub: Hub
 
 
 class Follow(msgspec.Struct, frozen=True):

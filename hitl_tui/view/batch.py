@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.drivers.policies import Policy, differs, match
-from hitl_tui.drivers.protocol import Hub
+from hitl_tui.drivers.protocol import Inbox
 from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.thread.interrupts import check_answer
@@ -66,6 +66,7 @@ def planned(
     words = by.note if note is None else note
     request = row.request
     plan = Planned(
+        source=row.source,
         thread=row.name,
         graph=row.graph,
         request=request.id if request else "",
@@ -147,7 +148,7 @@ def plan(
 
 async def plan_by(
     policy: Policy,
-    hub: Hub,
+    inbox: Inbox,
     marked: Iterable[QueueRow],
     by: Decider,
     now: int,
@@ -172,7 +173,7 @@ async def plan_by(
         if request is None or request.breakpoint or row.key not in current:
             plans.append(left)
             continue
-        async with hub.borrow(row.name, look=True) as driver:
+        async with inbox.hub_of(row.source).borrow(row.name, look=True) as driver:
             matched = match(policy, await driver.snapshot(), request, now)
         rule = matched.rule
         if rule is None or stopped:
@@ -183,7 +184,11 @@ async def plan_by(
         plan = replace(
             plan, rule=rule.name or str(rule.number), note=policy.note(rule), policy=policy.named(rule)
         )
-        if plan.would and differs(rule, plan.answer, request) and not await _same_effect(hub, plan, request):
+        if (
+            plan.would
+            and differs(rule, plan.answer, request)
+            and not await _same_effect(inbox, plan, request)
+        ):
             stopped = f"a rule goes against the recommendation in {row.name}: nothing after it is answered"
             why = f"rule {rule.label} would answer {plan.label}, recommended is {request.recommended}"
             plan = replace(plan, outcome="left", answer=None, why=why, label="")
@@ -191,7 +196,7 @@ async def plan_by(
     return tuple(sorted(plans, key=lambda plan: not plan.would))
 
 
-async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
+async def _same_effect(inbox: Inbox, plan: Planned, request: Request) -> bool:
     """Whether an answer sets the same values and leads to the same node as the recommended one.
 
     With several votes only equal answers count together, so there no other answer is the same.
@@ -200,7 +205,7 @@ async def _same_effect(hub: Hub, plan: Planned, request: Request) -> bool:
         return False
     effects: list[tuple[str | None, dict[str, Any]]] = []
     try:
-        async with hub.borrow(plan.thread) as driver:
+        async with inbox.hub_of(plan.source).borrow(plan.thread) as driver:
             for value in (plan.answer, request.recommended):
                 would = await driver.preview(Answer(request.id, value, request.step))
                 changes = {update.channel: update.after for update in would.updates if update.changed}

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from hitl_tui.drivers.protocol import SourceState, ThreadKey
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Presence, ThreadSummary, Waiting
 from hitl_tui.engine.thread.approval_formats import actions_of
@@ -33,10 +34,11 @@ SOON: Final = 5 * _MINUTE
 _WORD: Final = 40
 _TITLE: Final = 120
 _GOAL: Final = 200
+_PROBLEM: Final = 300
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six")
 
-Key = tuple[str, str]
-"""A thread and its request; "" if it only stopped."""
+Key = tuple[str, str, str]
+"""A source, a thread and its request; "" if it only stopped."""
 Place = tuple[str, ...]
 """The place in a thread where a question is asked (see `QueueRow.place`)."""
 
@@ -48,7 +50,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         request: the request; None if the thread only stopped between two nodes, or can't be read.
         goal: the purpose of its run, "" if unknown.
         seen: the hash of the newest state, to go with an answer.
-        orphan: as in `Waiting`.
+        orphan, source: as in `Waiting`.
     """
 
     thread: ThreadSummary
@@ -56,6 +58,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
     goal: str = ""
     seen: bytes = b""
     orphan: bool = False
+    source: str = ""
 
     @property
     def name(self) -> str:
@@ -70,7 +73,12 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> Key:
         """A key that is unique among rows."""
-        return self.name, self.request.id if self.request else ""
+        return self.source, self.name, self.request.id if self.request else ""
+
+    @property
+    def thread_key(self) -> ThreadKey:
+        """A key that is unique among the threads of all sources."""
+        return self.source, self.name
 
     @property
     def place(self) -> Place:
@@ -81,7 +89,7 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         request = self.request
         if request is None or request.when == "inside":
             return self.key
-        return self.name, request.thread, request.node, request.when, request.policy
+        return self.source, self.name, request.thread, request.node, request.when, request.policy
 
     @property
     def title(self) -> str:
@@ -162,7 +170,7 @@ def rows_of(waiting: Iterable[Waiting]) -> tuple[QueueRow, ...]:
 
 def _row(waits: Waiting, request: Request | None) -> QueueRow:
     goal = waits.goal if isinstance(waits.goal, str) else "" if waits.goal is None else inline(waits.goal)
-    return QueueRow(waits.thread, request, goal, waits.state_hash, waits.orphan)
+    return QueueRow(waits.thread, request, goal, waits.state_hash, waits.orphan, waits.source)
 
 
 def urgency(row: QueueRow, now: int, me: str) -> tuple[bool, bool, bool, bool, float, bool, int]:
@@ -195,6 +203,7 @@ SORTS: Final[Mapping[str, SortKey]] = {
     "title": SortKey("a", "what is asked", lambda row, now, me: row.title.lower()),
     "thread": SortKey("t", "thread", lambda row, now, me: row.name.lower()),
     "graph": SortKey("g", "graph", lambda row, now, me: row.graph.lower()),
+    "source": SortKey("s", "source", lambda row, now, me: row.source.lower()),
 }
 """The orders, by their names in the settings and `--sort`."""
 
@@ -379,7 +388,8 @@ def _form(row: QueueRow, value: str, now: int, me: str) -> bool:
 
 def _text(row: QueueRow, value: str, now: int, me: str) -> bool:
     asked = row.request.title if row.request else ""
-    if any(value in part.lower() for part in (row.title, asked, row.name, row.graph, row.goal)):
+    parts = (row.title, asked, row.name, row.graph, row.goal, row.source)
+    if any(value in part.lower() for part in parts):
         return True
     return row.request is not None and value in searched_text(row.request)
 
@@ -388,6 +398,7 @@ _TESTS: Final[Mapping[str, Callable[[QueueRow, str, int, str], bool]]] = {
     "graph": lambda row, value, now, me: value in row.graph.lower(),
     "thread": lambda row, value, now, me: value in row.name.lower(),
     "title": lambda row, value, now, me: value in row.title.lower(),
+    "source": lambda row, value, now, me: value in row.source.lower(),
     "goal": lambda row, value, now, me: value in row.goal.lower(),
     "risk": lambda row, value, now, me: row.high_risk is "high".startswith(value),
     "due": _due,
@@ -507,8 +518,9 @@ def _taint_sources(request: Request) -> list[str]:
 
 
 def notes_words(row: QueueRow, now: int, me: str) -> str:
-    """Return a row's notes: whether it can continue, who attends, votes, its version, the kind of answer."""
+    """Return a row's notes: source, whether it can continue, who attends, votes, version, kind of answer."""
     parts = (
+        sanitise_line(row.source, _WORD),
         "no worker has its graph" if row.orphan else "", who_words(row, now, me), _for_others(row, me),
         votes_words(row.request), version_words(row.request, me) if row.request else "",
         kind_words(row.request),
@@ -562,6 +574,23 @@ def about_words(row: QueueRow) -> str:
     return about or sanitise_line(row.goal, _GOAL)
 
 
+def source_problems(sources: Iterable[SourceState], *, retries: bool = False) -> list[str]:
+    """Return what is wrong with the sources that can't be read now: "finance is unavailable: ...".
+
+    Args:
+        retries: whether they are tried again by themselves.
+    """
+    words = []
+    again = " (trying again)" if retries else ""
+    for source in sources:
+        name = sanitise_line(source.name, _WORD)
+        if source.status == "connecting":
+            words.append(f"{name}: connecting…")
+        elif source.status == "unavailable":
+            words.append(f"{name} is unavailable{again}: {sanitise_line(source.problem, _PROBLEM)}")
+    return words
+
+
 def fact_of(row: QueueRow, now: int, me: str = "", looked: int | None = None) -> WaitingRequest:
     """Convert a row to its form in documents.
 
@@ -571,6 +600,7 @@ def fact_of(row: QueueRow, now: int, me: str = "", looked: int | None = None) ->
     """
     request, claim = row.request, row.claim(now)
     return WaitingRequest(
+        source=row.source,
         thread=row.name,
         graph=row.graph,
         goal=row.goal,
@@ -676,7 +706,7 @@ class WaitingQueue:
     """
 
     def __init__(self) -> None:
-        self._shown: dict[tuple[str, int | None], None] = {}
+        self._shown: dict[tuple[ThreadKey, int | None], None] = {}
         self.view = QueueView()
         self.place = (0, 0)
 
@@ -688,17 +718,17 @@ class WaitingQueue:
         self._take(choice.row, _threads(choice.rows))
 
     def following(
-        self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
+        self, rows: Iterable[QueueRow], open_now: Collection[ThreadKey], now: int, me: str
     ) -> QueueRow | None:
         """Return the next row; None if no other waiting thread passes the filter.
 
         Args:
-            open_now: the names of the open thread and its parents.
+            open_now: the keys of the open thread and its parents.
         """
         order = _threads(self.view.shown(rows, now, me))
-        here = dict.fromkeys(_asked(row) for row in order if row.name in open_now)
+        here = dict.fromkeys(_asked(row) for row in order if row.thread_key in open_now)
         self._shown |= here
-        others = [row for row in order if row.name not in open_now]
+        others = [row for row in order if row.thread_key not in open_now]
         left = [row for row in others if _asked(row) not in self._shown]
         if not left:
             self._shown = here
@@ -709,13 +739,17 @@ class WaitingQueue:
         return left[0]
 
     def preceding(
-        self, rows: Iterable[QueueRow], open_now: Collection[str], now: int, me: str
+        self, rows: Iterable[QueueRow], open_now: Collection[ThreadKey], now: int, me: str
     ) -> QueueRow | None:
         """Return the still waiting row shown before the open one, None if there is none."""
         order = _threads(self.view.shown(rows, now, me))
         shown = list(self._shown)
         waits = {_asked(row): row for row in order}
-        here = [shown.index(asked) for asked, row in waits.items() if row.name in open_now and asked in shown]
+        here = [
+            shown.index(asked)
+            for asked, row in waits.items()
+            if row.thread_key in open_now and asked in shown
+        ]
         before = [asked for asked in shown[: min(here, default=len(shown))] if asked in waits]
         if not before:
             return None
@@ -730,11 +764,11 @@ class WaitingQueue:
 
 def _threads(rows: Iterable[QueueRow]) -> Sequence[QueueRow]:
     """Return the first row of each thread."""
-    order: dict[str, QueueRow] = {}
+    order: dict[ThreadKey, QueueRow] = {}
     for row in rows:
-        order.setdefault(row.name, row)
+        order.setdefault(row.thread_key, row)
     return list(order.values())
 
 
-def _asked(row: QueueRow) -> tuple[str, int | None]:
-    return row.name, row.thread.waiting_since
+def _asked(row: QueueRow) -> tuple[ThreadKey, int | None]:
+    return row.thread_key, row.thread.waiting_since

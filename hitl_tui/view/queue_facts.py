@@ -23,6 +23,7 @@ Outcome = Literal["would", "left", "decided", "voted", "refused"]
 class WaitingRequest(msgspec.Struct, frozen=True):
     """A waiting request as a row of the queue."""
 
+    source: Annotated[Maybe, about("Which source of the inbox has it; null for a single store.")]
     thread: Annotated[str, about("The thread.")]
     graph: Annotated[str, about("Its graph's name.")]
     goal: Annotated[Maybe, about("The goal of its run.")]
@@ -78,11 +79,12 @@ class Planned(msgspec.Struct, frozen=True):
     note: str | None = None
     seen: bytes = b""
     policy: Mapping[str, str] = {}
+    source: Annotated[Maybe, about("Which source of the inbox has it; null for a single store.")] = ""
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str, str]:
         """A unique key, as `QueueRow.key`."""
-        return self.thread, self.request
+        return self.source, self.thread, self.request
 
     @property
     def would(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import Hub
+from hitl_tui.drivers.protocol import Inbox
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import END
 from hitl_tui.engine.log.requests import Request
@@ -145,13 +145,14 @@ def _role(row: QueueRow, now: int, me: str) -> Role:
 
 
 async def preview_lines(
-    hub: Hub, row: QueueRow, now: int, me: str, *, width: int, height: int, marked: bool
+    inbox: Inbox, row: QueueRow, now: int, me: str, *, width: int, height: int, marked: bool
 ) -> list[Line]:
     """Return a preview of a row: the asker's text, the changes, the last decision here, what runs next.
 
     Args:
         height: the lines that are visible: without room for more, nothing is set apart.
     """
+    hub = inbox.hub_of(row.source)
     async with hub.borrow(row.name, look=True) as driver:
         session = await ViewSession.open(hub, driver)
         pending = session.view.progress.pending

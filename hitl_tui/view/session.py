@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
+from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped, ThreadKey
 from hitl_tui.engine.commands import COMMANDS, verb
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import (
@@ -228,6 +228,11 @@ class ViewSession:
     def thread_id(self) -> str:
         """The id of the open thread."""
         return self.driver.thread_id
+
+    @property
+    def thread_key(self) -> ThreadKey:
+        """The source of the open thread, and its id: unique among all sources of the inbox."""
+        return self.hub.source, self.thread_id
 
     @property
     def is_past(self) -> bool:

@@ -81,7 +81,7 @@ def talk(store: SQLiteCheckpointer, *lines: Line) -> tuple[int, list[str]]:
         return hub, drivers[0]
 
     person = Person([deadline_answers, *lines])
-    return run_plain(opened, actor="ann", go_on=lambda thread: "", console=person), person.said
+    return run_plain(opened, actor="ann", go_on=lambda source, thread: "", console=person), person.said
 
 
 def test_after_a_deadline_the_run_continues_with_the_next_line(
@@ -124,7 +124,7 @@ def test_after_a_deadline_the_run_continues_without_input(
         raise AssertionError("the prompt was not interrupted")
 
     person = Person([*lines, wait_until_interrupted])
-    assert run_plain(opened, actor="ann", go_on=lambda thread: "", console=person) == 0
+    assert run_plain(opened, actor="ann", go_on=lambda source, thread: "", console=person) == 0
     assert person.said.count("The deadline has answered.") == 1
     assert (says in person.said) is bool(says)
     assert "Step 3 by send" in "\n".join(person.said)

@@ -53,7 +53,7 @@ def talk(file: Path, *lines: Line) -> tuple[int, list[str]]:
 
     person = Person(lines)
     try:
-        return run_plain(opened, actor="ann", go_on=lambda thread: "", console=person), person.said
+        return run_plain(opened, actor="ann", go_on=lambda source, thread: "", console=person), person.said
     finally:
         forget_code(file.parent)
 

@@ -19,8 +19,11 @@ from hitl_tui.drivers.protocol import (
     Checked,
     ContextField,
     Driver,
+    Hub,
+    Inbox,
     Relative,
     Snapshot,
+    SourceState,
     Stamped,
     StoredItem,
     command_refusal,
@@ -305,6 +308,8 @@ class ReplayHub:
     def __init__(self, drivers: Sequence[Driver], summaries: Sequence[ThreadSummary] = ()) -> None:
         self._drivers = {driver.thread_id: driver for driver in drivers}
         self._summaries = tuple(summaries)
+        self.inbox: Inbox = self
+        self.source = ""
 
     async def threads(
         self,
@@ -329,6 +334,19 @@ class ReplayHub:
         rows = await self.threads("", limit, None, "", waiting=True)
         asked = {name: (await driver.snapshot()).progress.pending for name, driver in self._drivers.items()}
         return tuple(Waiting(row, asked.get(row.info.thread_id, ())) for row in rows)
+
+    def sources(self) -> tuple[SourceState, ...]:
+        """Tapes are one source."""
+        return ()
+
+    def hub_of(self, source: str) -> Hub:
+        """Tapes are one source."""
+        return self
+
+    @property
+    def home(self) -> Hub:
+        """Tapes are one source."""
+        return self
 
     def changes(self) -> object:
         """Nobody writes to a tape."""

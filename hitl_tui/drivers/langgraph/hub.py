@@ -88,7 +88,7 @@ class LangGraphHub(LocalHub):
         return await self._list.page(query, limit, after, within, running=self._drivers)
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
-        """See `Hub.waiting`."""
+        """See `Inbox.waiting`."""
         await self._list.mirror_waiting(running=self._drivers)
         return await self._list.still_there(await super().waiting(limit), self._drivers)
 

@@ -150,7 +150,7 @@ class RecordedHub(LocalHub):
         return await self._recorded_threads.listing.page(query, limit, after, within)
 
     async def waiting(self, limit: int) -> tuple[Waiting, ...]:
-        """See `Hub.waiting`."""
+        """See `Inbox.waiting`."""
         listing = self._recorded_threads.listing
         await listing.mirror_waiting()
         return await listing.still_there(await super().waiting(limit), ())

@@ -154,6 +154,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
         goal: the goal of its run, None if it has none.
         state_hash: of its newest state, to send with an answer; b"" if unknown.
         orphan: it was handed to workers but none has its graph, so nothing runs it after the answer.
+        source: the store that has it, as an inbox of several stores names it; "" for a single store.
     """
 
     thread: ThreadSummary
@@ -161,6 +162,7 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     goal: Any = None
     state_hash: bytes = b""
     orphan: bool = False
+    source: str = ""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from textual.binding import BindingType
 from textual.events import Key
 from textual.worker import Worker, WorkerState
 
-from hitl_tui.drivers.protocol import Hub
+from hitl_tui.drivers.protocol import Inbox
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
@@ -137,9 +137,9 @@ class LiveScreen(OverlayScreen):
     read_every: float = 20.0
     """Seconds after which everything is read again: claims end, and runners die, without a write."""
 
-    def __init__(self, hub: Hub, keys: Sequence[str] = ()) -> None:
+    def __init__(self, inbox: Inbox, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
-        self.hub = hub
+        self.inbox = inbox
         self._changes: object = None
         self._read_at = 0.0
         self._not_before = 0.0
@@ -155,7 +155,9 @@ class LiveScreen(OverlayScreen):
         self.look()
         # The caller knows nothing of the app, which timers and workers of Textual take from the context.
         loop, context = asyncio.get_running_loop(), copy_context()
-        self._unsubscribe = self.hub.subscribe(lambda: loop.call_soon_threadsafe(self.look, context=context))
+        self._unsubscribe = self.inbox.subscribe(
+            lambda: loop.call_soon_threadsafe(self.look, context=context)
+        )
 
     def on_unmount(self) -> None:
         """Unsubscribe from the store."""
@@ -172,7 +174,7 @@ class LiveScreen(OverlayScreen):
                     self.set_timer(self._not_before - now, self._look_late)
             return
         try:
-            changes = self.hub.changes()
+            changes = self.inbox.changes()
         except HitlError:
             changes = None  # reading reports what is wrong
         if changes is None or changes != self._changes or now >= self._read_at + self.read_every:

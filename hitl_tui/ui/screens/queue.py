@@ -17,16 +17,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Input
 
 from hitl_tui.drivers.node_streams import in_browser
-from hitl_tui.drivers.protocol import Hub
+from hitl_tui.drivers.protocol import Hub, ThreadKey
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
 from hitl_tui.ui.gate import decides
 from hitl_tui.ui.guard import failure_words
 from hitl_tui.ui.screens.page import KeysBar, LiveScreen
-from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, ours
+from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.queue import (
@@ -41,6 +42,7 @@ from hitl_tui.view.queue import (
     read_filter,
     rows_of,
     soon_words,
+    source_problems,
     summary_words,
 )
 from hitl_tui.view.queue_kept import last_look, load_view, save_look, save_view
@@ -98,6 +100,34 @@ class QueueHeader(LineBar):
         return (*left, trusted(f"{between}{gap}", "dim"), *right)
 
 
+class SourcesBar(LineBar):
+    """What is wrong with sources that can't be read now, a row each; without any it has no row."""
+
+    def __init__(self) -> None:
+        super().__init__(id="sources")
+        self.display = False
+        self._problems: Sequence[str] = ()
+
+    def show(self, problems: Sequence[str]) -> None:
+        """Show these; paint only if something differs."""
+        if problems != self._problems:
+            self._problems = problems
+            self.display = bool(problems)
+            self.styles.height = len(problems)
+            self.refresh(layout=True)
+
+    def bar(self, width: int) -> Line:
+        """Return the first row at a width."""
+        return self._line(0)
+
+    def _line(self, y: int) -> Line:
+        return (trusted(f" ! {self._problems[y]}", "warning"),) if y < len(self._problems) else ()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row."""
+        return strip_of(self, self._line(y), self.size.width, self.rich_style)
+
+
 class QueueList(LineView):
     """Requests, two lines each."""
 
@@ -111,8 +141,8 @@ class QueueList(LineView):
         self._me = me
         self._now = now
         self._looked = looked
-        self.read: set[str] = set()
-        """The requests that the person has seen meanwhile, by their ids."""
+        self.read: set[Key] = set()
+        """The requests that the person has seen meanwhile, by their keys."""
         self.marks = Marks()
         self.rows: Sequence[QueueRow] = ()
         self.none = ""
@@ -165,8 +195,7 @@ class QueueList(LineView):
         )
 
     def _is_new(self, row: QueueRow) -> bool:
-        is_read = row.request is not None and row.request.id in self.read
-        return not is_read and row.is_new(self._me, self._looked)
+        return row.key not in self.read and row.is_new(self._me, self._looked)
 
     def ground(self, row: int) -> str:
         """Return the role of the background of a line: both lines of the cursor's row have it."""
@@ -211,10 +240,10 @@ class QueueScreen(LiveScreen):
         signs: whether a key signs the decisions made here.
         do: does an action of the run screen below.
         open_step: shows there the step of a decision.
-        came_from: the thread last opened from it: the cursor begins there while that waits.
+        came_from: the source and the thread last opened from it: the cursor begins there while that waits.
         keys: the keys that opened it and close it again.
         looks_file: where it is kept when each person last looked; None keeps nothing.
-        read: the ids of requests that the person has seen elsewhere since then.
+        read: the keys of requests that the person has seen elsewhere since then.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "queue.tcss"]
@@ -249,12 +278,13 @@ class QueueScreen(LiveScreen):
         claim_minutes: float,
         do: Callable[[str], None],
         open_step: Callable[[DecisionChoice], None],
-        came_from: str = "",
+        came_from: ThreadKey = ("", ""),
         keys: Sequence[str] = (),
         looks_file: Path | None = None,
-        read: Collection[str] = (),
+        read: Collection[Key] = (),
     ) -> None:
-        super().__init__(hub, keys)
+        super().__init__(hub.inbox, keys)
+        self._hub = hub
         self._came_from = came_from
         self._claim_minutes = claim_minutes
         self._me = me
@@ -278,6 +308,7 @@ class QueueScreen(LiveScreen):
         with Room(id="queue-body"):
             with Column(id="queue-left"):
                 yield self._list
+                yield SourcesBar()
                 yield SafeInput(self._view.filter, id="filter", placeholder=_EXAMPLE)
             yield LineView("preview")
         yield KeysBar(_KEYS)
@@ -301,7 +332,7 @@ class QueueScreen(LiveScreen):
         """Read the requests, and show them; if that fails now, try again later."""
         try:
             if self._read or not await self._read_first():
-                self._rows = rows_of(await self.hub.waiting(MOST))
+                self._rows = rows_of(await self.inbox.waiting(MOST))
         except HitlError as error:
             self.notify(error.message, markup=False, severity="error")
             return
@@ -312,13 +343,13 @@ class QueueScreen(LiveScreen):
             self._list.cursor_row = None
         self._read = True
         self._show()
-        here = [at for at, row in enumerate(self._list.rows) if row.name == self._came_from]
+        here = [at for at, row in enumerate(self._list.rows) if row.thread_key == self._came_from]
         if begins and here:  # else it is at the most urgent one
             self._list.select(here[0])
 
     async def _read_first(self) -> bool:
         """Read some of the requests, and paint them if there are more; return whether these are all."""
-        first = await self.hub.waiting(_FIRST)
+        first = await self.inbox.waiting(_FIRST)
         self._rows = rows_of(first)
         if len(first) < _FIRST:
             return True
@@ -356,6 +387,7 @@ class QueueScreen(LiveScreen):
             summary_words(self._rows, now, self._me) if self._read else "",
             self._view.sort_words,
         )
+        self.query_one(SourcesBar).show(source_problems(self.inbox.sources(), retries=True))
 
     def _none(self) -> str:
         if not self._read:
@@ -419,15 +451,15 @@ class QueueScreen(LiveScreen):
         try:
             room = pane.scrollable_content_region
             lines = await preview_lines(
-                self.hub, row, self._now(), self._me,
+                self.inbox, row, self._now(), self._me,
                 width=room.width - 1, height=room.height, marked=self.app.no_color,
             )  # fmt: skip
         except HitlError as error:
             lines = [(trusted("it can't be shown", "error"),), (Span(error.message),)]
-        pane.set_titles(row.name, "preview")
+        pane.set_titles(f"{row.source} · {row.name}" if row.source else row.name, "preview")
         pane.show(lines, home=True)
-        if row.request is not None and row.request.id not in self._list.read:
-            self._list.read.add(row.request.id)
+        if row.request is not None and row.key not in self._list.read:
+            self._list.read.add(row.key)
             self._list.repaint()
 
     # Text input.
@@ -523,7 +555,7 @@ class QueueScreen(LiveScreen):
         from hitl_tui.verbs.conversation import At
 
         marks = self._list.marks
-        at = At(None, self.hub, self._me, signs=self._signs, listed=rows, given=given)
+        at = At(None, self._hub, self._me, signs=self._signs, listed=rows, given=given)
         try:
             listing = await play_in_list(self, at, verbs()["decide"].load())
             for row in listing.rows if listing is not None else ():
@@ -560,10 +592,9 @@ class QueueScreen(LiveScreen):
         from hitl_tui.verbs.conversation import At
 
         try:
-            async with self.hub.borrow(row.name) as driver:
-                at = At(
-                    driver, self.hub, self._me, row.seen, request=request, claim_minutes=self._claim_minutes
-                )
+            hub = self.inbox.hub_of(row.source)
+            async with hub.borrow(row.name) as driver:
+                at = At(driver, hub, self._me, row.seen, request=request, claim_minutes=self._claim_minutes)
                 await play_in_list(self, at, verb)
         except HitlError as error:
             self.notify(failure_words(error), severity="warning", markup=False)
@@ -618,7 +649,7 @@ class QueueScreen(LiveScreen):
                 self._open_step(choice)
 
         keys = keymap_of(self.app).bindings["queue.decided"]
-        self.app.push_screen(DecisionsScreen(self.hub, self._me, self._now, keys), chosen)
+        self.app.push_screen(DecisionsScreen(self._hub, self._me, self._now, keys), chosen)
 
     def action_back(self) -> None:
         """Go from the filter to the list, or from the list to the run."""

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.worker import WorkerFailed
 
 from hitl_tui.drivers.kept_breakpoints import KeptBreakpoints, kept_breakpoints
-from hitl_tui.drivers.protocol import ContextField, Driver, command_refusal
+from hitl_tui.drivers.protocol import ContextField, Driver, Hub, ThreadKey, command_refusal
 from hitl_tui.engine.commands import Answer, Command, DoubleText, Pause, PrepareGraph, Run, Start, Step
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.requests import Request
@@ -91,10 +91,10 @@ class RunScreen(RunPanes):
         inputs: inputs of a thread without a step; None if they are asked for, or its defaults are used.
         breaks: breakpoints of the first thread's graph, as `--break` takes them.
         waits_for: what a running node waits for before it can begin, in words; "" for nothing.
-        unsent: returns where answers are kept until they are sent, None for nowhere.
+        unsent: returns where answers to requests of a source are kept until they are sent, None for nowhere.
 
     Attributes:
-        came_from: the thread that was last opened from the queue.
+        came_from: the source and the thread that were last opened from the queue.
         left: progress of the threads that were shown before.
         paces: which threads are stepped through.
     """
@@ -124,7 +124,7 @@ class RunScreen(RunPanes):
         keymap: Keymap | None = None,
         waits_for: Callable[[], str] = str,
         attention: Attention | None = None,
-        unsent: Callable[[], UnsentAnswers | None] = lambda: None,
+        unsent: Callable[[str], UnsentAnswers | None] = lambda source: None,
         reviewing: bool = False,
     ) -> None:
         super().__init__(session.hub, actor, keymap or load_keymap({}), reviewing=reviewing)
@@ -138,7 +138,7 @@ class RunScreen(RunPanes):
         self._unsent = unsent
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
-        self.left: dict[str, Progress] = {}
+        self.left: dict[ThreadKey, Progress] = {}
         self.now: Callable[[], int] = self.hub.now
         self.paces = Paces()
         self._family_due = 0.0
@@ -151,7 +151,7 @@ class RunScreen(RunPanes):
         self._outcome_stays = False
         """Whether the outcome of this decision replaces the card, whatever the setting says."""
         self._attending: tuple[object, ...] = ()
-        self.came_from = ""
+        self.came_from = ("", "")
         self._one_by_one = asyncio.Lock()
 
     # The shown thread.
@@ -209,7 +209,7 @@ class RunScreen(RunPanes):
 
     def _report_gone(self, session: ViewSession) -> None:
         """Save, as a text, what the person wrote earlier about requests that wait no more, and say where."""
-        if (unsent := self._unsent()) is None:
+        if (unsent := self._unsent(session.hub.source)) is None:
             return
         from hitl_tui.ui.terminal import keep_text
         from hitl_tui.view.card import unsent_text
@@ -239,8 +239,9 @@ class RunScreen(RunPanes):
     def _show_session(self, session: ViewSession) -> None:
         """Show a session from now on."""
         if self.session is not None:
-            self.left[self.session.thread_id] = self.session.view.progress
+            self.left[self.session.thread_key] = self.session.view.progress
         self.session = self.shown_value.session = session
+        self.hub, self.now = session.hub, session.hub.now
         self.shown_value.forget()
         self._family_due = 0.0
         self.query_one(ChannelsPane).picked = False
@@ -372,7 +373,8 @@ class RunScreen(RunPanes):
         where, line = self.status_line(session)
         if place := self.place_in_queue:
             line = msgspec.structs.replace(line, step=f"{place} · {line.step}" if line.step else place)
-        self.query_one(HeaderBar).show(session.view.graph.name, where, line)
+        graph, source = session.view.graph.name, session.hub.source
+        self.query_one(HeaderBar).show(f"{source} · {graph}" if source else graph, where, line)
 
     def status_line(self, session: ViewSession) -> tuple[str, StatusLine]:
         """Return where the thread is among those that run each other, and what it is doing."""
@@ -608,23 +610,27 @@ class RunScreen(RunPanes):
     @property
     def place_in_queue(self) -> str:
         """Return which of the waiting requests is shown: "4 of 12"; "" if it wasn't opened from the queue."""
-        shown = self.session is not None and self.session.thread_id == self.came_from
+        shown = self.session is not None and self.session.thread_key == self.came_from
         return "{} of {}".format(*self._queue.place) if shown else ""
 
-    async def open_thread(self, thread_id: str) -> None:
-        """Show another thread of the hub; if its log is damaged show what is wrong, with a way back here.
+    async def open_thread(self, thread_id: str, hub: Hub | None = None) -> None:
+        """Show another thread; if its log is damaged show what is wrong, with a way back here.
 
         A decision that could still be undone is sent; if it is refused, its card stays.
+
+        Args:
+            hub: the hub of its source, None for that of the shown thread.
         """
         if not await self.send_decision():
             return
-        driver = await self.hub.open(thread_id, at_once=True)
+        hub = hub or self.hub
+        driver = await hub.open(thread_id, at_once=True)
         try:
-            session = await ViewSession.open(self.hub, driver)
+            session = await ViewSession.open(hub, driver)
         except LogCorrupt as error:
             from hitl_tui.ui.screens.damaged import Damage, show_damage
 
-            show_damage(self.app, self.hub, Damage(driver, error), "Back", self._after_damage)
+            show_damage(self.app, hub, Damage(driver, error), "Back", self._after_damage)
         else:
             await self.change_to(session)
 
@@ -655,12 +661,12 @@ class RunScreen(RunPanes):
         if await self.send_decision():
             await self.change_to(await ViewSession.open(self.hub, await self.hub.start(graph, self.actor)))
 
-    async def open_to_decide(self, thread_id: str, request_id: str) -> None:
-        """Show a thread with the card of one of its requests."""
-        if self.session is None or thread_id != self.session.thread_id:
-            await self.open_thread(thread_id)
+    async def open_to_decide(self, source: str, thread_id: str, request_id: str) -> None:
+        """Show a thread of a source with the card of one of its requests."""
+        if self.session is None or (source, thread_id) != self.session.thread_key:
+            await self.open_thread(thread_id, self.hub.inbox.hub_of(source))
         opened = self.session
-        if opened is None or opened.thread_id != thread_id:
+        if opened is None or opened.thread_key != (source, thread_id):
             return
         request = next((asked for asked in opened.requests if asked.id == request_id), None)
         self.close_card()  # of another request of the thread
@@ -675,7 +681,7 @@ class RunScreen(RunPanes):
     def open_chosen(self, choice: QueueChoice) -> None:
         """Open a request that was chosen in the queue; the next one is looked for from there."""
         self._queue.chosen(choice)
-        self.came_from = choice.row.name
+        self.came_from = choice.row.thread_key
         self.command(partial(self.open_to_decide, *choice.row.key))
 
     def next_thread(self, *, back: bool = False) -> None:
@@ -699,10 +705,11 @@ class RunScreen(RunPanes):
         # Sent first, so that a thread which asks again is found.
         if not await self.send_decision():
             return
-        owners = (owner.thread_id for owner in session.view.owners)
-        rows = rows_of(await self.hub.waiting(MOST))
+        open_now = (session.thread_id, *(owner.thread_id for owner in session.view.owners))
+        inbox, source = session.hub.inbox, session.hub.source
+        rows = rows_of(await inbox.waiting(MOST))
         find = queue.preceding if back else queue.following
-        row = find(rows, (session.thread_id, *owners), self.now(), self.actor)
+        row = find(rows, [(source, thread) for thread in open_now], self.now(), self.actor)
         if row is None and back:
             self.show_message("no earlier thread still waits")
             return
@@ -710,8 +717,8 @@ class RunScreen(RunPanes):
             passes = f" that matches {queue.view.filter}" if queue.view.filter else ""
             self.show_message(f"no other thread{passes} waits for a person")
             return
-        self.came_from = row.name
-        await self.open_thread(row.name)
+        self.came_from = row.thread_key
+        await self.open_thread(row.name, inbox.hub_of(row.source))
         opened = self.session
         decides = opened is not session and not BY_ID["change.decide"].disabled_reason(self.situation)
         if opened is not None and decides:
@@ -853,7 +860,7 @@ class RunScreen(RunPanes):
         if self.card is None:
             review = Review(
                 session, request, self.actor, self.keymap, self.clock(),
-                summoned=summoned, unsent=self._unsent(), reasons=self.attention.reasons,
+                summoned=summoned, unsent=self._unsent(session.hub.source), reasons=self.attention.reasons,
             )  # fmt: skip
             beside = self.query_one(ValuePane)
             self.card = ReviewPane(review, session, self, beside, attention=self.attention, clock=self.clock)

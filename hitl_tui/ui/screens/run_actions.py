@@ -380,14 +380,16 @@ def _queue(screen: RunScreen) -> None:
     from hitl_tui.config import queue_file, queue_looks_file
     from hitl_tui.ui.screens.queue import QueueScreen
 
-    viewed = (*screen.left.values(), *([screen.session.view.progress] if screen.session else []))
+    viewed = dict(screen.left)
+    if screen.session is not None:
+        viewed[screen.session.thread_key] = screen.session.view.progress
     queue = QueueScreen(
         screen.hub, screen.actor, screen.now, queue_file(),
         signs=bool(screen.session and screen.session.view.signing_key),
         claim_minutes=screen.attention.claim_minutes, do=screen.do_action,
         open_step=partial(open_decision, screen),
         came_from=screen.came_from, keys=screen.keymap.bindings["app.queue"], looks_file=queue_looks_file(),
-        read={request.id for progress in viewed for request in progress.pending},
+        read={(*thread, request.id) for thread, progress in viewed.items() for request in progress.pending},
     )  # fmt: skip
     screen.app.push_screen(queue, lambda choice: screen.open_chosen(choice) if choice is not None else None)
 

@@ -46,6 +46,7 @@ class WorkersScreen(LiveScreen):
 
     def __init__(self, hub: Hub, keys: Sequence[str] = ()) -> None:
         super().__init__(hub, keys)
+        self._hub = hub
         self._work: AtWork | None = None
         self._at = 0
 
@@ -69,7 +70,7 @@ class WorkersScreen(LiveScreen):
     async def read(self) -> None:
         """Load the workers and jobs; if that fails now, try again later."""
         try:
-            work = await self.hub.at_work(_MOST)
+            work = await self._hub.at_work(_MOST)
         except HitlError as error:
             if self.display:  # while it is removed, its parts go one by one
                 self._panes[0].show([(untrusted(failure_words(error), "error"),)])

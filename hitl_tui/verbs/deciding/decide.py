@@ -168,8 +168,9 @@ async def _talk(at: At) -> Talk:
     done = [replace(plan, outcome="left", why=_STOPPED) if plan.would else plan for plan in so_far()]
     yield _shown(done)
     if not at.leaves:
-        for thread in dict.fromkeys(plan.thread for plan in done if plan.outcome == "decided"):
-            yield Continue(thread)
+        decided = (plan for plan in done if plan.outcome == "decided")
+        for source, thread in dict.fromkeys((plan.source, plan.thread) for plan in decided):
+            yield Continue(thread, at.hub.inbox.hub_of(source))
 
 
 def _which_policy(at: At, file: str, note: str | None, refused: HitlError | None) -> Ask:
@@ -201,12 +202,12 @@ async def _read(at: At, rules: Policy | None, note: str | None) -> _Batch:
     from hitl_tui.view.batch import Decider, plan_by
     from hitl_tui.view.queue import MOST, rows_of
 
-    waiting = rows_of(await at.hub.waiting(MOST))
+    waiting = rows_of(await at.hub.inbox.waiting(MOST))
     current = {row.key: row for row in waiting}
     rows = await _chosen(at, waiting, rules is not None)
     by = Decider(at.actor, account(), at.signs, note)
     now = at.hub.now()
-    plans = await plan_by(rules, at.hub, rows, by, now, current=current) if rules else ()
+    plans = await plan_by(rules, at.hub.inbox, rows, by, now, current=current) if rules else ()
     return _Batch(now, rows, current, by, rules, plans)
 
 
@@ -273,10 +274,10 @@ def decisions(at: At, plans: Sequence[Planned], results: dict[Key, Planned]) -> 
     Args:
         results: what comes of each request, by its key.
     """
-    threads: dict[str, list[Planned]] = {}
+    threads: dict[tuple[str, str], list[Planned]] = {}
     for plan in plans:
         if plan.would:
-            threads.setdefault(plan.thread, []).append(plan)
+            threads.setdefault((plan.source, plan.thread), []).append(plan)
     return [_decide(at, group, results) for group in threads.values()]
 
 
@@ -288,7 +289,7 @@ async def _decide(at: At, plans: Sequence[Planned], results: dict[Key, Planned])
         # A subcommand shows no state.
         command = replace(plan, seen=b"" if at.leaves else plan.seen).command(at.actor)
         try:
-            async with at.hub.borrow(plan.thread) as driver:
+            async with at.hub.inbox.hub_of(plan.source).borrow(plan.thread) as driver:
                 yield Do(command, driver)
                 pending = (await driver.snapshot()).progress.pending
         except HitlError as error:
@@ -319,10 +320,14 @@ def _listing(plans: Sequence[Planned]) -> Listing:
     return Listing(
         _HEADINGS,
         tuple(
-            ListRow(plan.key, plan.thread, plan.title, _outcome(plan), _STATES[plan.outcome])
+            ListRow(plan.key, _name(plan), plan.title, _outcome(plan), _STATES[plan.outcome])
             for plan in plans
         ),
     )
+
+
+def _name(plan: Planned) -> str:
+    return f"{plan.source} · {plan.thread}" if plan.source else plan.thread
 
 
 def _outcome(plan: Planned) -> str:
