@@ -32,7 +32,12 @@ _ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
     {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
 )
 _CANCELLED: Final = MappingProxyType(
-    {"user": "ended by a person", "rejected": "rejected by a person", "rolled_back": "rolled back"}
+    {
+        "user": "ended by a person",
+        "rejected": "rejected by a person",
+        "rolled_back": "rolled back",
+        "canary": "it was known to be bad, and only measures reviews",
+    }
 )
 _FAILED: Final = MappingProxyType(
     {"dead_end": "no edge leads further", "deadline": "nobody decided before the deadline"}

@@ -215,11 +215,12 @@ def test_every_kind_is_written(review: App, tmp_path: Path) -> None:
         "keys", "config", "doctor", "show none", "size r", "delete c --yes --force", "deleted", "vacuum",
     ]  # fmt: skip
     # Those of workers take a server, see tests/team/workers; items a graph of LangGraph, see its test_items;
-    # reveal a private channel, see test_taint.
+    # reveal a private channel, see test_taint; reread a sampled request, see test_reread.
     assert {review(*command.split(), "--json").document["kind"] for command in commands} == KINDS - {
         "workers",
         "items",
         "reveal",
+        "reread",
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hitl_tui.view.stats import cohens_kappa
 from tests.cli.test_reasons import REASONS, SCORED
 from tests.support.commands import App
 from tests.support.spec import spec
@@ -80,3 +81,71 @@ def test_the_text_has_tables(scored: App) -> None:
     for words in ("GRAPH", "too-long", "ann 1, bob 1", "accuracy", "3.50", "50%"):
         assert words in done
     assert scored.expect(0, "stats", "--by", "nobody").out == "Nobody has decided anything here.\n"
+
+
+SAMPLED = SCORED.replace("rubric=", "second_reading=1, one_account=True, rubric=").replace(
+    "StateGraph({", "StateGraph(name='essay', channels={"
+)
+
+
+@pytest.fixture
+def sampled(app: App, tmp_path: Path) -> App:
+    """Four answered threads; ann and bob agree about three of them, and one is not read again yet."""
+    (tmp_path / "scored.py").write_text(SAMPLED)
+    firsts, seconds = ("approve", "approve", "revise", "approve"), ("approve", "revise", "revise", "")
+    for name, first, second in zip("abcd", firsts, seconds, strict=True):
+        app.expect(3, "run", str(tmp_path / "scored.py"), "--headless", "--thread", name)
+        words = ("--note", "dull") if first == "revise" else ()
+        app.expect(0, first, name, "--as", "ann", *words)
+        if second:
+            app.expect(0, "reread", name, second, "--as", "bob", "--note", "hm")
+    return app
+
+
+def test_second_readings_measure_agreement(sampled: App) -> None:
+    found = stats(sampled, "--as", "bob")
+    assert found["agreement"] == [
+        {"graph": "essay", "read": 3, "waiting": 1, "agreed": 2, "kappa": 0.4, "low": -0.5602, "high": 1.0}
+    ]
+    assert [(each["thread"], each["title"]) for each in found["to_read"]] == [("d", "Publish it?")]
+    assert stats(sampled, "--as", "ann")["to_read"] == []
+    assert found["decisions"] == 4, "second readings are no decisions"
+    done = sampled.expect(0, "stats", "--as", "bob").out
+    for words in ("To be read again", "0.40", "-0.56 to 1.00", "2 (67%)"):
+        assert words in done
+
+
+@pytest.mark.parametrize(
+    ("pairs", "kappa"),
+    [
+        ([], None),
+        ([("a", "a")] * 3, None),
+        ([("a", "a"), ("b", "b")], (1.0, 1.0, 1.0)),
+        ([("a", "b"), ("b", "a")], (-1.0, -1.0, -1.0)),
+        # Cohen's own kind of table: 45 and 30 alike of 100, 15 and 10 apart.
+        (
+            [("y", "y")] * 45 + [("n", "n")] * 30 + [("y", "n")] * 15 + [("n", "y")] * 10,
+            (0.4898, 0.3166, 0.6630),
+        ),
+    ],
+)
+def test_cohens_kappa(pairs: list[tuple[str, str]], kappa: Any) -> None:
+    assert cohens_kappa(pairs) == kappa
+
+
+def test_canaries_count_who_caught_them_and_nothing_else(app: App, tmp_path: Path) -> None:
+    (tmp_path / "scored.py").write_text(SCORED)
+    app.expect(3, "run", str(tmp_path / "scored.py"), "--headless", "--thread", "a")
+    for name in ("a-2", "a-3"):
+        app.expect(0, "fork", "a", name, 'draft="Bad."', "--canary", "approve", "--as", "lead")
+    assert "canary" not in app.expect(0, "show", "a-2").out + app.expect(0, "log", "a-2", "--json").out
+    queue = app.expect(0, "threads", "--waiting").out
+    assert all(name in queue for name in ("a-2", "a-3"))
+    app.expect(0, "approve", "a-2", "--as", "ann")
+    app.expect(0, "revise", "a-3", "--as", "ann", "--note", "Bad.")
+    assert "known to be bad" in app.expect(0, "show", "a-2").out
+    assert stats(app)["canaries"] == [{"person": "ann", "canaries": 2, "caught": 1}]
+    assert (stats(app)["decisions"], stats(app)["reasons"]) == (0, [])
+    assert "1 (50%)" in app.expect(0, "stats").out
+    assert "runs nothing" in app.expect(2, "fork", "a-2", "a-4").err
+    assert "is not one of the answers" in app.expect(2, "fork", "a", "x", "draft=Bad", "--canary", "no").err

@@ -315,6 +315,8 @@ class LangGraphDriver(WindowDriver):
 
     async def _fork(self, command: Fork) -> str:
         session = await self._read_head()
+        if command.canary:
+            raise UsageError("a thread of LangGraph can't have canaries", "they take a gate of our graphs")
         if command.changes:
             if why := self.refusal(UpdateState):
                 raise UsageError(f"the fork can't start with changes: {why}", "fork without them")

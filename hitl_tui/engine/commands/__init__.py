@@ -32,6 +32,7 @@ from hitl_tui.engine.commands.command import (
     NoteExport,
     Pause,
     PrepareGraph,
+    ReadAgain,
     ReloadGraph,
     Rerun,
     Reveal,
@@ -71,6 +72,7 @@ __all__ = [
     "NoteExport",
     "Pause",
     "PrepareGraph",
+    "ReadAgain",
     "ReloadGraph",
     "Rerun",
     "Reveal",
@@ -107,6 +109,7 @@ AnyCommand: TypeAlias = (
     | NoteExport
     | Pause
     | PrepareGraph
+    | ReadAgain
     | ReloadGraph
     | Rerun
     | Reveal
@@ -134,6 +137,7 @@ HANDLER_MODULES: Final[Mapping[type[Command[Any]], str]] = {
     HandOver: "claiming",
     Note: "notes",
     NoteExport: "disclosure",
+    ReadAgain: "second_reading",
     Reveal: "disclosure",
     Revoke: "allowing",
     Start: "decisions",

@@ -27,6 +27,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread.allowances import APPROVE, Allowance, allowed_by
 from hitl_tui.engine.thread.authors import Authors, authors_of
+from hitl_tui.engine.thread.canaries import CANARY, is_canary
 from hitl_tui.engine.thread.comments import as_facts, with_comments
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
@@ -167,6 +168,8 @@ def _apply_answer(
         session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data, made_by=made_by
     )
     cursor = _with_answer(session, request, value, n=entry.n, holds=holds)
+    if is_canary(session.store, session.info):
+        cursor = replace(cursor, status="cancelled", reason=CANARY, pending=())
     if gate is None:
         session.commit_cursor(_after_gate_answer(session, request, cursor, state), [entry])
         return session.cursor.head
@@ -212,7 +215,7 @@ def _step_note(text: str, note: str | None, data: Mapping[str, Any]) -> str | No
 
 def _after_gate_answer(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
     """Return the cursor after the answer to a request after a node: completed if nothing else is to run."""
-    if request.when != "after" or cursor.pending:
+    if request.when != "after" or cursor.pending or cursor.status == "cancelled":
         return cursor
     return session.cursor_after_node(cursor, request.node, state)
 

@@ -199,17 +199,52 @@ class Answer(Command[int], frozen=True):
     def check(self) -> None:
         """Refuse reasons that nobody could read or count."""
         super().check()
-        given = self.reasons
-        if not isinstance(given, tuple) or not all(isinstance(reason, str) for reason in given):
-            return  # the type check refuses it
-        if len(given) > MOST_REASONS or len(set(given)) != len(given):
-            raise UsageError(f"answer: {len(given)} reasons", f"give each once, at most {MOST_REASONS}")
-        for reason in given:
-            if not is_name(reason) or len(reason) > LONGEST_REASON or not reason.isprintable():
-                raise UsageError(
-                    f"answer: the reason {reason!r:.60} can't be counted",
-                    f"give one line of at most {LONGEST_REASON} characters",
-                )
+        check_reasons(verb(type(self)), self.reasons)
+
+
+def check_reasons(command: str, given: object) -> None:
+    """Refuse reasons that nobody could read or count; raises `UsageError`."""
+    if not isinstance(given, tuple) or not all(isinstance(reason, str) for reason in given):
+        return  # the type check refuses it
+    if len(given) > MOST_REASONS or len(set(given)) != len(given):
+        raise UsageError(f"{command}: {len(given)} reasons", f"give each once, at most {MOST_REASONS}")
+    for reason in given:
+        if not is_name(reason) or len(reason) > LONGEST_REASON or not reason.isprintable():
+            raise UsageError(
+                f"{command}: the reason {reason!r:.60} can't be counted",
+                f"give one line of at most {LONGEST_REASON} characters",
+            )
+
+
+class ReadAgain(Command[None], frozen=True):
+    """Decide an answered request of the sample again, as its second reader.
+
+    Nothing runs on it: it only measures how far people agree. Whoever reads it must not have seen the first
+    answer, so only a question and what it is about are shown for it.
+
+    Args:
+        reasons, scores: as for `Answer`.
+        seen: the hash of the state that was shown to the person who reads.
+
+    Raises:
+        AnswerRefused: the request is not in the sample, has no answer of a person, has been read again, or
+            `actor` has given the first answer or may not answer it.
+        SigningFailed: nothing was stored.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    request_id: str
+    value: Any
+    actor: str
+    note: str | None = None
+    seen: bytes = b""
+    reasons: tuple[str, ...] = ()
+    scores: Mapping[str, int] = {}
+
+    def check(self) -> None:
+        """Refuse reasons that nobody could read or count."""
+        super().check()
+        check_reasons(verb(type(self)), self.reasons)
 
 
 class LookAt(Command[None], frozen=True):
@@ -354,10 +389,13 @@ class Fork(Command[str], frozen=True):
         changes: channel values to set as the fork's first step; its route is chosen on these.
         agents: settings of agents, in addition to those in force at `step`.
         as_node: continue as if this node had just run.
+        canary: the answer that is wrong in the fork, which its changes make known to be bad. The fork only
+            asks what waits at `step`: nothing runs in it. "" for no canary.
 
     Raises:
         UnknownThread: no such step.
-        UsageError: the name is taken, or an agent has no such setting.
+        UsageError: the name is taken, an agent has no such setting, or no request there has the answer of
+            the canary.
     """
 
     while_held: ClassVar[bool] = True
@@ -368,6 +406,7 @@ class Fork(Command[str], frozen=True):
     actor: str | None = None
     note: str | None = None
     as_node: str | None = None
+    canary: str = ""
 
 
 class Declassify(Command[int], frozen=True):

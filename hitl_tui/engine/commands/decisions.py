@@ -25,6 +25,7 @@ from hitl_tui.engine.state.changes import Change, after, reduce_updates, set_val
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.canaries import refuse_canary
 from hitl_tui.engine.thread.interrupts import unused_entry
 from hitl_tui.engine.thread.journal import StepFacts, with_branches
 from hitl_tui.engine.thread.reopening import with_reopened
@@ -131,6 +132,7 @@ def start(
         private_context: names in the context whose values are private, besides those that the graph declares.
     """
     cursor, actor = session.cursor, command.actor
+    refuse_canary(session.store, session.info)
     if not command.from_entry:
         refuse_rolling_back(session)
     begins = cursor.head < 0 or cursor.status in DONE or command.from_entry or _ends_at_once(session)
@@ -225,6 +227,7 @@ def update_state(session: Session, command: UpdateState) -> int:
         decision_entry(session, [], UPDATE_STATE, step=step, actor=actor, note=note, seen=seen, data=data)
     ]
     if as_node is not None:
+        refuse_canary(session.store, session.info)
         position = position_after(session, as_node)
         refuse_skipping(session, as_node, state=after(session.state, changes), passed=cursor.passed)
         cursor = _moved_cursor(session, position, ledger, actor)

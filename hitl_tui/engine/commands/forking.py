@@ -23,6 +23,7 @@ from hitl_tui.engine.commands.guarding import (
 )
 from hitl_tui.engine.log.outcomes import HOLDS, PassedGate
 from hitl_tui.engine.log.records import START, Checkpoint, Cursor, LedgerEntry
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.state.canonical import show_hash
@@ -30,6 +31,7 @@ from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import merged_settings, settings_at
+from hitl_tui.engine.thread.canaries import CANARY, refuse_canary
 from hitl_tui.engine.thread.earlier import request_of
 from hitl_tui.engine.thread.graph_change import refuse_lost_gates
 from hitl_tui.engine.thread.hashes import chained, facts_hash
@@ -54,6 +56,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
     actor, note = command.actor, command.note
     if store is None:
         raise UsageError("this thread is not stored", "give it a store to fork it")
+    refuse_canary(store, session.info)
     checkpoint = _checked_checkpoint(session, store, step)
     if store.info(new_thread_id) is not None:
         raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
@@ -77,9 +80,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         point = ForkPoint(session.thread_id, step, decided, position)
         refuse_skipping(child, command.as_node, state=after(state, written), passed=passed, fork=point)
     settings = merged_settings(child.agents, cursor.agents, command.agents or {})
-    data: dict[str, Any] = {"parent": session.thread_id, "step": step, **origin_of(checkpoint)}
-    if command.as_node is not None:
-        data["as_node"] = command.as_node
+    data = _fork_data(session, command, checkpoint)
     entry = journal.ledger_entry(
         cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
     )
@@ -98,6 +99,7 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         request = for_lists(child, request, forked, decided)
         ledger.append(journal.request_entry(journal.after_entries(cursor, ledger), request, now))
         cursor = with_request(cursor, request)
+    _check_canary(command, cursor.pending)
     with child.writing():
         if changes:
             child.commit_step(
@@ -109,6 +111,34 @@ def fork(session: Session, command: Fork, *, rerouted: bool = False) -> str:
         else:
             child.commit_cursor(cursor, ledger)
     return child.thread_id
+
+
+def _fork_data(session: Session, command: Fork, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return what the ledger keeps of a fork."""
+    data: dict[str, Any] = {"parent": session.thread_id, "step": command.step, **origin_of(checkpoint)}
+    if command.as_node is not None:
+        data["as_node"] = command.as_node
+    if command.canary:
+        data[CANARY] = command.canary
+    return data
+
+
+def _check_canary(command: Fork, pending: Sequence[Request]) -> None:
+    """Refuse a canary that nobody would be asked about, or that nothing makes bad; raises `UsageError`."""
+    if not command.canary:
+        return
+    if not command.changes:
+        raise UsageError("a canary needs a value that is known to be bad", "set a channel, as draft=@bad.txt")
+    choices = [choice.id for request in pending for choice in request.choices]
+    if not choices:
+        raise UsageError(
+            f"no gate asks at step {command.step}, and a canary only asks",
+            "name the step at which a thread waits at a gate after a node",
+        )
+    if command.canary not in choices:
+        raise UsageError(
+            f"{command.canary!r} is not one of the answers", f"the answers: {', '.join(choices)}"
+        )
 
 
 def _checked_checkpoint(session: Session, store: Store, step: int) -> Checkpoint:

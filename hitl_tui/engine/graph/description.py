@@ -114,6 +114,9 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
     rubric: Annotated[tuple[str, ...], about("The criteria to score from 1 to 5 with an answer.")] = ()
+    second_reading: Annotated[
+        float, about("The share of its answered requests that another person reads again.")
+    ] = 0.0
     four_eyes: Annotated[bool, about("Whether authors of the thread may not answer.")] = False
     deadline: Annotated[float | None, about("Seconds until it expires; null for never.")] = None
     on_timeout: Annotated[

@@ -110,6 +110,8 @@ class Gate(Declaration, frozen=True):
         four_eyes: nobody may answer who has given the thread an input or edited it, under any name of the
             same account (unless `one_account`) or login; an answer takes a name.
         rubric: criteria that a person may score from 1 to 5 with the answer.
+        second_reading: the share of its answered requests, from 0 to 1, that another person reads again
+            without seeing the answer, to measure how far people agree. Nothing waits for that.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
         escalate_to: who may answer besides the reviewers once it has waited for `escalate_after`; needs
@@ -134,6 +136,7 @@ class Gate(Declaration, frozen=True):
     signed: bool = False
     four_eyes: bool = False
     rubric: Sequence[str] = ()
+    second_reading: float = 0.0
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: Sequence[str] = ()
@@ -172,6 +175,7 @@ class Gate(Declaration, frozen=True):
         try:
             check_binds(self.binds)
             check_rubric(self.rubric)
+            check_second_reading(self.second_reading)
             check_terms(self.reviewers, self.quorum, self.deadline, self.logins)
             check_escalation(self.reviewers, self.escalate_to, self.escalate_after, self.deadline)
             if self.on_timeout is not None:
@@ -212,6 +216,7 @@ class Gate(Declaration, frozen=True):
             signed=self.signed,
             four_eyes=self.four_eyes,
             rubric=tuple(self.rubric),
+            second_reading=float(self.second_reading),
             deadline=None if self.deadline is None else float(self.deadline),
             on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
             escalate_to=tuple(self.escalate_to),
@@ -266,6 +271,12 @@ def check_rubric(rubric: object) -> None:
             )
     if len(set(rubric)) != len(rubric) or len(rubric) > _MOST_CRITERIA:
         raise GraphInvalid(f"rubric has {len(rubric)} criteria", f"give each once, at most {_MOST_CRITERIA}")
+
+
+def check_second_reading(rate: float) -> None:
+    """Check the share of requests that are read again; raises `GraphInvalid`."""
+    if not 0 <= rate <= 1:  # nan, too
+        raise GraphInvalid(f"second_reading={rate:g} is no share", "give a number from 0 to 1, as 0.1")
 
 
 def check_terms(

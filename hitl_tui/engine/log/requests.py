@@ -138,6 +138,9 @@ class Request(msgspec.Struct, frozen=True):
     ] = ()
     signed: Annotated[bool, about("Whether an answer must be signed.")] = False
     rubric: Annotated[tuple[str, ...], about("The criteria to score from 1 to 5 with the answer.")] = ()
+    second_reading: Annotated[float, about("The share of such requests that another person reads again.")] = (
+        0.0
+    )
     four_eyes: Annotated[bool, about("Whether its authors may not answer.")] = False
     authors: Annotated[
         tuple[str, ...], about("Who gave or edited what it asks about, if they may not answer.")

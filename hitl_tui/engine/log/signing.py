@@ -18,6 +18,7 @@ DECISIONS: Final = frozenset(
     (
         "answer",
         "vote",
+        "read_again",
         "handed_over",
         "allowed",
         "allowance_revoked",

@@ -251,8 +251,9 @@ class NodeConfig:
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of title,
                 payload, subject (a channel), choices, schema, reviewers, quorum, one_account, logins, signed,
-                four_eyes, rubric, deadline (seconds), on_timeout, escalate_to, escalate_after (seconds) and
-                binds. A payload in the format of Agent Inbox or of LangChain is answered in that format.
+                four_eyes, rubric, second_reading, deadline (seconds), on_timeout, escalate_to,
+                escalate_after (seconds) and binds. A payload in the format of Agent Inbox or of LangChain is
+                answered in that format.
             response_schema: what the answer must be: a JSON Schema, type or pydantic model.
             key: distinguishes identical requests, for example of agents that work at the same time.
             binds: the parts of the payload that an answer is about, by name ("amount", "order.total"); all by

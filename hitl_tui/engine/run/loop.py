@@ -51,6 +51,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.allowances import allowances_for
 from hitl_tui.engine.thread.breakpoints import Stops
+from hitl_tui.engine.thread.canaries import refuse_canary
 from hitl_tui.engine.thread.earlier import with_earlier_answer
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
@@ -297,6 +298,8 @@ class RunLoop:
         Leaving early pauses the thread. A run that has started ends with exactly one `RunEnded`.
         """
         session = self.session
+        if session.cursor.status not in DONE and not session.cursor.pending:
+            refuse_canary(session.store, session.info)
         session.stops = self._stops
         self._task = asyncio.current_task()
         started, broken = False, None

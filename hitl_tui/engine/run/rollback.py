@@ -32,6 +32,7 @@ from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import ChildEvents
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.thread.canaries import refuse_canary
 from hitl_tui.engine.thread.journal import StepFacts, with_use
 from hitl_tui.engine.thread.logged import check_steps, decisions, logged_graph
 from hitl_tui.engine.thread.private import without_private
@@ -228,6 +229,7 @@ class RollbackLoop(RunLoop):
     def _begin(self) -> bool:
         """Set the thread rolling back; return False if it is rolled back already."""
         session = self.session
+        refuse_canary(session.store, session.info)
         cursor = session.cursor
         if session.store is not None:
             check_steps(session.store, cursor)

@@ -109,9 +109,21 @@ def logged_hash(title: str | None, data: Mapping[str, Any]) -> str:
     Raises:
         ValidationError, UsageError, ValueRejected: the entry does not describe a request.
     """
+    return request_hash(request_in(title, data))
+
+
+def request_in(title: str | None, data: Mapping[str, Any]) -> Request:
+    """Return what its entry in the ledger keeps of a request, without id and step.
+
+    Args:
+        title: the entry's note.
+
+    Raises:
+        ValidationError: the entry does not describe a request.
+    """
     shown = {name: data[name] for name in _SHOWN if name in data}
     asked = {"id": "", "step": 0, "title": title or "", **shown, **data.get(HASHED, {})}
-    return request_hash(msgspec.convert(asked, Request))
+    return msgspec.convert(asked, Request)
 
 
 def bound_parts(payload: Any, binds: Sequence[str]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from hitl_tui.engine.graph.gates import (
     check_choice,
     check_escalation,
     check_rubric,
+    check_second_reading,
     check_terms,
     escalates_at,
 )
@@ -237,6 +238,7 @@ class _QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
     signed: bool = False
     four_eyes: bool = False
     rubric: tuple[str, ...] = ()
+    second_reading: float = 0.0
     deadline: float | None = None
     on_timeout: Any = None
     escalate_to: tuple[str, ...] = ()
@@ -329,6 +331,7 @@ def gate_request(
         signed=gate.signed,
         four_eyes=gate.four_eyes,
         rubric=tuple(gate.rubric),
+        second_reading=float(gate.second_reading),
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
         escalate_to=tuple(gate.escalate_to),
@@ -372,6 +375,7 @@ def inside_request(
     """
     asked = _read_question(question)
     check_rubric(asked.rubric)
+    check_second_reading(asked.second_reading)
     check_terms(asked.reviewers, asked.quorum, asked.deadline, asked.logins)
     check_escalation(asked.reviewers, asked.escalate_to, asked.escalate_after, asked.deadline)
     plain = not asked.choices and asked.kind in ("ask", "approve")
@@ -401,6 +405,7 @@ def inside_request(
         signed=asked.signed,
         four_eyes=asked.four_eyes,
         rubric=asked.rubric,
+        second_reading=asked.second_reading,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         escalate_to=asked.escalate_to,
         escalate_at=escalates_at(asked.escalate_after, asked.deadline, now),

@@ -219,6 +219,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
         "signed": request.signed,
         "four_eyes": request.four_eyes,
         "rubric": list(request.rubric),
+        "second_reading": request.second_reading,
         "authors": list(request.authors),
         "escalate_to": list(request.escalate_to),
         "escalate_at": request.escalate_at,

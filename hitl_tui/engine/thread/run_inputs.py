@@ -136,15 +136,20 @@ def shown_context(context: Mapping[str, Any], private: Collection[str]) -> dict[
 
 
 _FOR_HASHES: Final = frozenset({HOLDS, HASHED})
+_CANARY: Final = "canary"
+"""Nobody who decides must see that a fork is a canary."""
+_RATE: Final = "second_reading"
 
 
 def shown_entry(entry: LedgerEntry) -> LedgerEntry:
     """Return a decision as streams and views show it, without private values of a context.
 
-    It also leaves out what is kept only for hashes, except the labels of a request's choices, by their ids.
+    It also leaves out what is kept only for hashes, except the labels of a request's choices, by their ids,
+    and the whole question where it may be read again.
     """
-    if isinstance(entry.data, Mapping) and not entry.data.keys().isdisjoint(_FOR_HASHES):
-        shown = {name: value for name, value in entry.data.items() if name not in _FOR_HASHES}
+    if isinstance(entry.data, Mapping) and not entry.data.keys().isdisjoint({*_FOR_HASHES, _CANARY}):
+        hidden = {HOLDS, _CANARY} if _RATE in entry.data else {*_FOR_HASHES, _CANARY}
+        shown = {name: value for name, value in entry.data.items() if name not in hidden}
         if labels := _labels(entry.data.get(HASHED)):
             shown["labels"] = labels
         return replace(entry, data=shown)

@@ -182,6 +182,7 @@ def build_gate(context: FileContext, node: str, table: GateTable, path: toml.Key
             signed=table.signed,
             four_eyes=table.four_eyes,
             rubric=tuple(table.rubric),
+            second_reading=table.second_reading,
             deadline=deadline,
             on_timeout=table.on_timeout or None,
             escalate_to=tuple(table.escalate_to),

@@ -207,6 +207,10 @@ class GateTable(Table, frozen=True):
     rubric: Annotated[
         list[str], Meta(description="Criteria that a person may score from 1 to 5 with the answer.")
     ] = []
+    second_reading: Annotated[
+        float,
+        Meta(ge=0, le=1, description="The share of answered questions that another person reads again."),
+    ] = 0.0
     four_eyes: Annotated[
         bool, Meta(description="Must somebody answer who has given the thread no input and no edit?")
     ] = False

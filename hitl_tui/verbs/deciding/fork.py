@@ -4,7 +4,11 @@ The new thread shares the log up to that step (the newest one without @STEP). Va
 first change. The other thread does not change. --agent gives an agent another model. You see which
 nodes would run again, which of them have side effects, and what they used last time.
 
+With --canary the values are known to be bad, and ANSWER is wrong for them: the new thread only asks what
+waits at that step, runs nothing, and `stats` counts who caught it.
+
     hitl-tui fork r1@4 r1-b
+    hitl-tui fork r1@4 r1-d draft=@bad.txt --canary approve
     hitl-tui fork r1@4 r1-c draft="Another beginning." --agent writer.model=ollama/llama3.2
 """
 
@@ -59,6 +63,13 @@ _AS_NODE: Final = AskField(
     metavar="NODE",
     rare=True,
 )
+_CANARY: Final = AskField(
+    "canary",
+    "measure reviews with it: the answer that is wrong; nothing runs",
+    about="Only ask about these known-bad values; ANSWER is wrong for them.",
+    metavar="ANSWER",
+    rare=True,
+)
 _CHOICES: Final = (
     AskChoice("go", "g", "fork and go there"),
     AskChoice("stay", "s", "fork and stay here", flag="Stay here."),
@@ -82,10 +93,13 @@ async def _talk(at: At) -> Talk:
             at.actor,
             reply.text("note"),
             reply.text("as_node"),
+            reply.text("canary") or "",
         )
 
     async def find_out() -> Consequences:
         fork = command(AskReply("", at.given))
+        if fork.canary:
+            return Consequences(("Nothing runs in it.",), None)
         preview = await driver.preview(fork)
         await _check(driver, fork)
         return Consequences(
@@ -131,7 +145,7 @@ async def _check(driver: Driver, fork: Fork) -> list[str]:
     return await check_edit(driver, fork.changes or {}, fork.step, fork.as_node)
 
 
-_FIELDS: Final = (_NEW, NOTE, _VALUES, _AGENT, _AS_NODE)
+_FIELDS: Final = (_NEW, NOTE, _VALUES, _AGENT, _AS_NODE, _CANARY)
 VERB = Verb(
     Fork,
     _talk,
@@ -139,7 +153,7 @@ VERB = Verb(
     after="change.edit",
     letter="f",
     arguments=(_NEW, _VALUES),
-    options=(_AGENT, _AS_NODE, NOTE),
+    options=(_AGENT, _AS_NODE, _CANARY, NOTE),
     at_step=True,
     dry_run=FORK_DRY_RUN,
 )
