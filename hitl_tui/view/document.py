@@ -90,7 +90,8 @@ class TextPart(msgspec.Struct, frozen=True):
 
     Args:
         path: its place: the channel and the path in its value.
-        raw: the text as it is; `text` is the sanitised one, which the blocks show.
+        raw: the text as it is, "" if nothing in it can be commented on; `text` is the sanitised one, which
+            the blocks show.
     """
 
     path: str
@@ -147,13 +148,17 @@ def _as_it_is(text: str) -> Iterator[Block]:
         at += len(line) + 1
 
 
-def _json(path: str, value: Any) -> TextPart:
-    """Return any other value as JSON whose texts keep their line breaks."""
+def _json(path: str, value: Any, *, whole: bool = True) -> TextPart:
+    """Return any other value as JSON whose texts keep their line breaks.
+
+    Args:
+        whole: whether it is all of the channel: a place in the JSON of a part of it could not be found again.
+    """
     lines = list(JsonLines(value, breaks=True))
     text = "\n".join(lines)
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     rows = tuple(_placed(json_spans(line), at) for line, at in zip(lines, starts, strict=False))
-    return TextPart(path, text, text, (Block("code", rows, 0, len(text)),))
+    return TextPart(path, text if whole else "", text, (Block("code", rows, 0, len(text)),))
 
 
 def _placed(spans: Iterable[Any], at: int) -> Pieces:
@@ -202,7 +207,7 @@ def _chat(channel: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[TextP
         else:
             yield TextPart(f"{path}.content", "", "", (head, *_calls(message)))
             if content is not None:
-                yield _json(f"{path}.content", content)
+                yield _json(f"{path}.content", content, whole=False)
 
 
 def _is_text_part(part: Any) -> bool:
@@ -259,7 +264,7 @@ def _mail(channel: str, value: Mapping[str, Any], body: str) -> Document:
     rule = Block("rule", gap=False)
     parts.append(_text(f"{channel}.{body}", value[body], before=(rule,)))
     rest = {key: item for key, item in value.items() if key not in (*heads, body)}
-    return (*parts, *((_json(channel, rest),) if rest else ()))
+    return (*parts, *((_json(channel, rest, whole=False),) if rest else ()))
 
 
 # Markdown.

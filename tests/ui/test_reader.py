@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.commands import Answer, UpdateState
 from hitl_tui.ui.screens.reader import ReaderScreen
 from hitl_tui.ui.widgets.value import ValuePane
 from tests.support.newsroom import FIRST, LONG, SECOND, newsroom, sent_back
@@ -242,6 +243,31 @@ async def test_an_answer_for_a_card_that_was_not_seen_waits_for_a_second_key():
         await it.press("a")
         await it.shows("read the card, then press the key again")
         assert it.card.review.unsent == ""
+
+
+async def test_when_somebody_else_answers_meanwhile_nothing_is_decided():
+    runner = await second_version()
+    async with reading(runner) as it:
+        (request,) = it.session.requests
+        await it.session.driver.execute(Answer(request.id, "approve", request.step, "bob"))
+        await it.until(lambda: not it.card.is_open, "the card closing")
+        await it.press("a")
+        await it.shows("this no longer waits for an answer")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run, "the run screen")
+        assert not it.run.card_open
+
+
+async def test_an_edit_by_somebody_else_must_be_read_before_it_is_answered():
+    runner = await second_version()
+    async with reading(runner) as it:
+        (request,) = it.session.requests
+        await it.session.driver.execute(UpdateState({"draft": "Another text."}, request.step, None, "bob"))
+        await it.until(lambda: it.card.review.request.step != request.step, "the card following")
+        await it.press("a")
+        await it.shows("the text has changed meanwhile")
+        await it.press("escape", "O")
+        await it.shows("Another text.")
 
 
 async def test_pasted_text_answers_nothing():

@@ -806,6 +806,8 @@ class ReaderScreen(OverlayScreen):
         event.prevent_default()
         if refusal := gate_of(self.app).refusal:
             self._say(refusal)
+        elif self._card is not None and not self._card.is_open:
+            self._say("this no longer waits for an answer")
         elif self._card is not None and self._has_moved(self._card):
             self._say("the text has changed meanwhile; close the reader and open it again")
         else:

@@ -79,6 +79,8 @@ def _after(screen: RunScreen, card: ReviewPane, result: ReaderResult, *, opened:
 
     A card that opened below the reader was not seen yet, so a choice only selects its answer there.
     """
+    if not card.is_open:  # somebody else has answered meanwhile, and the screen said so
+        return
     match result.action:
         case "choose" if opened:
             card.suggest(result.option, "")
