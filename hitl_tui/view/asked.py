@@ -75,3 +75,11 @@ def danger_lines(request: Request, part: int) -> Iterator[Line]:
         name = sanitise_line(call.name, _NAME)
         for words in call_dangers(call.name, call.args):
             yield (trusted("! ", "error"), untrusted(f"{name}: {words}", "error"))
+
+
+def danger_words(request: Request) -> tuple[str, ...]:
+    """Return what to look at twice in any of the calls or the payload of a request, a few words each."""
+    calls = actions_of(request.shape, request.payload)
+    if not calls:
+        return dangers(request.payload)
+    return tuple(dict.fromkeys(words for call in calls for words in call_dangers(call.name, call.args)))

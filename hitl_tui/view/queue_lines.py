@@ -112,11 +112,14 @@ def queue_line(
     )
 
 
-def second_line(row: QueueRow, width: int, now: int, me: str, *, refused: str = "") -> Line:
+def second_line(
+    row: QueueRow, width: int, now: int, me: str, *, refused: str = "", dangers: Sequence[str] = ()
+) -> Line:
     """Return the second line of a row: what it is about.
 
     Args:
         refused: why it was not decided although it was marked.
+        dangers: what to look at twice, as from `danger_words`; it has its room at the end.
     """
     if refused:
         words = f"not decided: {sanitise_line(refused, _NAME)}"
@@ -128,7 +131,21 @@ def second_line(row: QueueRow, width: int, now: int, me: str, *, refused: str = 
         if row.request is not None and row.asks:
             asker = f"asked by {sanitise_line(row.request.node, _NAME)}, step {row.request.step}"
         line = (trusted(goal or asker or "it only stopped", "dim"),)
-    return (trusted(_SECOND), *(Span(span.text, "dim") if quiet else span for span in line))
+    line = (trusted(_SECOND), *(Span(span.text, "dim") if quiet else span for span in line))
+    if not dangers:
+        return line
+    warning = f"  ! {', '.join(sanitise_line(words, _NAME) for words in dangers)}"
+    return (*_cut(line, max(width - cells(warning), width // 2)), Span(warning, "warning"))
+
+
+def _cut(line: Line, width: int) -> Line:
+    """Return a line in at most so many cells; a cut shows as "…"."""
+    kept: list[Span] = []
+    for span in line:
+        if (room := width - sum(cells(each.text) for each in kept)) <= 0:
+            break
+        kept.append(Span(cut(span.text, room), span.role))
+    return tuple(kept)
 
 
 def _role(row: QueueRow, now: int, me: str) -> Role:

@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui.engine.log.requests import Choice, HandedOn, Request, Vote
 from hitl_tui.engine.log.threads import Lease, Presence, ThreadInfo, ThreadSummary, Waiting
+from hitl_tui.view.asked import danger_words
 from hitl_tui.view.cells import cells
 from hitl_tui.view.queue import (
     SORTS,
@@ -139,6 +140,20 @@ def test_the_most_urgent_line_stands_out_most() -> None:
     assert "due in 1 m" in plain_text(lines[0])
     assert plain_text(lines[2]).startswith("• ")
     assert plain_text(second_line(rows[2], 120, NOW, "me")) == "      asked by n, step 3"
+
+
+def test_what_is_dangerous_stays_visible_at_the_end_of_a_line() -> None:
+    call = {
+        "action_request": {"action": "run_sql", "args": {"query": "delete from " + "x" * 200}},
+        "config": {},
+    }
+    risky = row(payload=call, shape="agent_inbox")
+    assert risky.request is not None
+    found = danger_words(risky.request)
+    assert found == ("deletes from a database",)
+    line = plain_text(second_line(risky, 80, NOW, "me", dangers=found))
+    assert line.endswith("…  ! deletes from a database")
+    assert cells(line) == 80
 
 
 ROWS = (

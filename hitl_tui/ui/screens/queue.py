@@ -30,6 +30,7 @@ from hitl_tui.ui.screens.page import KeysBar, LiveScreen
 from hitl_tui.ui.widgets.lines import Column, LineBar, LineView, Room, ours, strip_of
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import start_work
+from hitl_tui.view.asked import danger_words
 from hitl_tui.view.queue import (
     MOST,
     SOON,
@@ -143,6 +144,7 @@ class QueueList(LineView):
         self._looked = looked
         self.read: set[Key] = set()
         """The requests that the person has seen meanwhile, by their keys."""
+        self._dangers: dict[Key, tuple[str, ...]] = {}
         self.marks = Marks()
         self.rows: Sequence[QueueRow] = ()
         self.none = ""
@@ -189,10 +191,19 @@ class QueueList(LineView):
         if width != self._columns_for:  # with or without a scroll bar
             self._columns_for, self._columns = width, columns_of(self.rows, width)
         if row % ROWS:
-            return second_line(shown, width, now, self._me, refused=self.marks.reason(shown))
+            refused = self.marks.reason(shown)
+            return second_line(shown, width, now, self._me, refused=refused, dangers=self._dangers_in(shown))
         return queue_line(
             shown, self._columns, width, now, self._me, marked=shown in self.marks, new=self._is_new(shown)
         )
+
+    def _dangers_in(self, row: QueueRow) -> tuple[str, ...]:
+        """Return what to look at twice in a request; each is looked through once."""
+        if row.request is None:
+            return ()
+        if row.key not in self._dangers:
+            self._dangers[row.key] = danger_words(row.request)
+        return self._dangers[row.key]
 
     def _is_new(self, row: QueueRow) -> bool:
         return row.key not in self.read and row.is_new(self._me, self._looked)
