@@ -56,7 +56,7 @@ def watch(*, once: bool, store: str | None, reviewer: str | None, as_json: bool)
     notifiers: list[Notifier] = [_Lines(as_json=as_json)]
     terminal = settings.notify.get("terminal", ("bell",))
     if terminal and out.isatty():
-        notifiers.append(TerminalNotice(terminal, writing_to(out)))
+        notifiers.insert(0, TerminalNotice(terminal, writing_to(out)))
     with closing(open_existing(settings)) as opened:
         watcher = _watch(
             opened,

@@ -167,7 +167,7 @@ class Watch:
             sent |= {notice.key: notice for notice in news}
             parts = [(words(notice, now), self._encode(notice)) for notice in news]
             if notifier.gathers and parts:
-                parts = [(gathered([text for text, _ in parts]), parts[0][1])]
+                parts = [(gathered(news, now), parts[0][1])]
             for text, document in parts:
                 self._send_by(notifier, text, document)
         return [notice for notice in notices if notice.key in sent]

@@ -204,10 +204,11 @@ def words(notice: Notice, now: int) -> str:
     return f"{name} waits: {risk}{title}"
 
 
-def gathered(texts: Sequence[str]) -> str:
-    """Return several notices as one sentence, of at least one."""
-    more = len(texts) - 1
-    return f"{texts[0]}, and {more} more" if more else texts[0]
+def gathered(notices: Iterable[Notice], now: int) -> str:
+    """Return at least one notice as one sentence: that of the first thread, and how many threads more."""
+    by_thread = {notice.thread: words(notice, now) for notice in notices}
+    first, *more = by_thread.values()
+    return f"{first}, and {len(more)} more" if more else first
 
 
 def terminal_bytes(signals: Iterable[TerminalSignal], text: str) -> str:

@@ -143,8 +143,7 @@ def test_in_a_terminal_watch_rings_for_what_waits_nears_its_deadline_and_has_end
         raw = bytes(watch.raw)
         assert b"\a\x1b]9;" in raw
         notices = re.findall(rb"\x1b\]9;hitl-tui: ([^\x1b]*)\x1b\\", raw)
-        waits, near, ended = (text.decode() for text in notices)
-        assert waits == "press-q3 waits: high risk, Publish the quarterly numbers?"
+        near, ended = (text.decode() for text in notices)  # what waits and nears its deadline is one
         assert near.startswith("press-q3: high risk, Publish the quarterly numbers? (expires in 2")
         assert re.fullmatch(r"press-q3: done, after send \d\d:\d\d", ended)
 

@@ -143,7 +143,7 @@ def test_a_request_from_another_process_is_on_screen_within_two_seconds(
     took: list[float] = []
     other = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        with Terminal([*APP, "--store", url]) as terminal:
+        with Terminal([*APP, "--store", url], size=(120, 60)) as terminal:
             terminal.wait_for("12 threads")
             terminal.press("w")
             terminal.wait_for("12 WAIT FOR YOU")
