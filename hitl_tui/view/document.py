@@ -280,7 +280,10 @@ def _parser() -> MarkdownIt:
 
 def markdown_blocks(text: str) -> tuple[Block, ...]:
     """Return the blocks of a sanitised text in Markdown."""
-    return tuple(_Blocks(text).read(_parser().parse(text)))
+    blocks = _Blocks(text)
+    shown = list(blocks.read(_parser().parse(text)))
+    # Nothing is hidden: not what defines a link, and not what is nested too deeply to be parsed.
+    return tuple(sorted((*shown, *blocks.unshown()), key=lambda block: block.start))
 
 
 class _Item(msgspec.Struct):
@@ -302,6 +305,8 @@ class _Blocks:
         self._numbers: list[int | None] = []
         self._is_first = True
         self._dense = False
+        self._shown: set[int] = set()
+        """Numbers of the lines that blocks show."""
 
     def read(self, tokens: Sequence[Token]) -> Iterator[Block]:
         """Yield the blocks in order."""
@@ -337,6 +342,13 @@ class _Blocks:
                     at = end
             at += 1
 
+    def unshown(self) -> Iterator[Block]:
+        """Yield the lines of the text that no block shows, as they are."""
+        for number, start in enumerate(self._starts[:-1]):
+            line = self._text[start : self._starts[number + 1] - 1]
+            if line.strip() and number not in self._shown:
+                yield Block("text", ((TextPiece(line, "dim", start),),), start, start + len(line), gap=False)
+
     def _open_item(self) -> None:
         number = self._numbers[-1] if self._numbers else None
         sign = _BULLET if number is None else f"{number}. "
@@ -349,6 +361,7 @@ class _Blocks:
         dense: bool = False, cells: tuple[tuple[Pieces, ...], ...] = (), aligned: tuple[str, ...] = (),
     ) -> Block:  # fmt: skip
         start, end = self._range(token)
+        self._shown.update(range(*(token.map or (0, 0))))
         new_item = bool(self._open) and not self._open[-1].used
         first = "".join(item.rest if item.used else item.first for item in self._open)
         rest = "".join(item.rest for item in self._open)
@@ -389,10 +402,10 @@ class _Blocks:
                 length = 0
             elif kind == "image":
                 found = tuple(self._found(token.content, "plain", end))
-                source = token.attrGet("src")
+                source = _target(token, "src")
                 pieces += [TextPiece("[image: ", "dim"), *found, TextPiece(f"] ({source})", "dim")]
             elif kind == "link_open":
-                links.append(str(token.attrGet("href") or ""))
+                links.append(_target(token, "href"))
                 roles.append("name")
             elif kind == "link_close":
                 roles.pop()
@@ -437,6 +450,8 @@ class _Blocks:
                 self._at = at + len(text) if at >= 0 else self._at
                 pieces.append(TextPiece(text, role, at))
             lines.append(tuple(pieces))
+        if " " in token.info.strip():  # more than the language
+            lines.insert(0, (TextPiece(token.info.strip(), "dim"),))
         self._at = end
         return self._block("code", tuple(lines), token)
 
@@ -457,6 +472,12 @@ class _Blocks:
                     aligned.append(style.rpartition(":")[2].strip())
         cells = tuple(tuple(row) for row in rows)
         return self._block("table", (), tokens[0], cells=cells, aligned=tuple(aligned))
+
+
+def _target(token: Token, attribute: str) -> str:
+    """Return where a link leads, and its title."""
+    title = token.attrGet("title")
+    return f"{token.attrGet(attribute) or ''}{f' “{title}”' if title else ''}"
 
 
 _ROLES: Final[Mapping[str, Role]] = {"strong_open": "title", "em_open": "emphasis", "s_open": "removed-word"}

@@ -260,14 +260,17 @@ class Pages:
         elif block.kind == "table":
             self._add_table(block, part, here, numbers)
         lead = block.first
-        whole = [piece.at + len(piece.text) for line in block.lines for piece in line if piece.at >= 0]
+        ends_of_block = max(
+            (piece.at + len(piece.text) for line in block.lines for piece in line if piece.at >= 0),
+            default=-1,
+        )
         for number, line in enumerate(block.lines):
             final = number == len(block.lines) - 1
             ends = max((piece.at + len(piece.text) for piece in line if piece.at >= 0), default=-1)
             own = [change for change in here if change.start <= ends or final] if ends >= 0 or final else []
             here = [change for change in here if change not in own or change.end > ends]
             self._add_units(line, part, by_sentence=block.kind == "text")
-            pieces = self._with_changes(line, own, numbers, final=final or ends == max(whole, default=-1))
+            pieces = self._with_changes(line, own, numbers, final=final or ends == ends_of_block)
             changed = any(piece.mark >= 0 for piece in pieces)
             rows = _wrapped(pieces, max(self.measure - cells(lead), _LEAST // 2))
             for place, row in enumerate(rows):

@@ -29,6 +29,37 @@ def test_markdown_becomes_headings_paragraphs_lists_and_tables():
     assert shown[5].aligned == ("", "right")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See [it].\n\n[it]: https://example.org/target 'secret title'",
+        ">" * 60 + " deeply nested",
+        "- " * 60 + "deeply nested",
+        "[a](https://example.org 'another title')",
+        "```python and more\nx\n```",
+        "![seen](https://example.org/picture.png 'its title')",
+        "<!-- a comment -->\n\n<div hidden>text</div>",
+        "a  \nb\\\nc &copy; d",
+        "Setext\n===\n\n***\n\n[^1]: footnote",
+    ],
+)
+def test_nothing_of_a_text_is_hidden(text: str):
+    shown = " ".join(words(block) for block in blocks(document("draft", text)))
+    for word in (
+        "secret",
+        "deeply",
+        "nested",
+        "another",
+        "title",
+        "more",
+        "picture",
+        "comment",
+        "hidden",
+        "note",
+    ):
+        assert (word in shown) == (word in text)
+
+
 def test_a_link_says_where_it_leads():
     (block,) = blocks(document("draft", "Go to [your bank](https://evil.example/bank)."))
     assert words(block) == "Go to your bank (https://evil.example/bank)."

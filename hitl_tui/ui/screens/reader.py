@@ -327,9 +327,15 @@ class ReaderScreen(OverlayScreen):
         """Show the text at once; versions and earlier comments follow."""
         self.watch(self._view, "scroll_y", self._show_status, init=False)
         self.query_one("#headings", LineView).can_focus = False
+        if not _is_large(self._value):
+            self._documents[False] = document(self._channel, self._value)
         start_work(self, self._load)
 
     async def _load(self) -> None:
+        if not self._documents:
+            made = await asyncio.to_thread(document, self._channel, self._value)
+            self._documents[False] = made
+            self._lay_out()
         reading = await self._read()
         if reading.baselines:
             await self._compare(reading, 0)
@@ -374,7 +380,7 @@ class ReaderScreen(OverlayScreen):
         """Lay the text out for the width; the cursor stays where it is in the text."""
         view = self._view
         width = view.scrollable_content_region.width
-        if not width:
+        if not width or not self._documents:
             return
         before = self._pages
         old = before.units[self._cursor] if before is not None and before.units else None
@@ -817,6 +823,11 @@ class ReaderScreen(OverlayScreen):
         """Whether the card asks about another text than the one shown here."""
         now, then = card.review.request, self._request
         return then is None or (now.id, now.step) != (then.id, then.step)
+
+
+def _is_large(value: object) -> bool:
+    """Whether it may take long to lay a value out."""
+    return not isinstance(value, str) or len(value) > _LARGE
 
 
 _OWN: Final = ("app.help", *(action.id for action in SCREEN_ACTIONS if action.group == "Reader"))
