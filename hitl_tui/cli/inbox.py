@@ -26,6 +26,7 @@ from hitl_tui.cli.storage import open_existing, open_if_made, store_path
 from hitl_tui.errors import HitlError, UsageError
 
 if TYPE_CHECKING:
+    import asyncio
     from concurrent.futures import Future
 
     from hitl_tui.config import Settings
@@ -165,11 +166,21 @@ def join_inbox(
 
 
 async def _connect(store: InboxStore, make_hub: Callable[[Checkpointer, InboxStore], LocalHub]) -> Hub:
-    """Open a store of the inbox."""
+    """Open a store of the inbox; one that is open too late, because the session has ended, is closed."""
     import asyncio
 
-    opened = await asyncio.to_thread(open_existing, store.settings, part="waiting")
+    opening = asyncio.create_task(asyncio.to_thread(open_existing, store.settings, part="waiting"))
+    try:
+        opened = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_late)
+        raise
     return make_hub(opened, store)
+
+
+def _close_late(opening: asyncio.Task[Checkpointer]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def read_inbox(

@@ -129,13 +129,19 @@ def _last_look(settings: Settings) -> int | None:
     return last_look(queue_looks_file(), settings.reviewer)
 
 
-def _print_mirrors(settings: Settings) -> None:
-    """Print where threads of LangGraph wait, which are in other stores; nothing if a store was named."""
+def _print_mirrors(settings: Settings, shown: Sequence[InboxStore] = ()) -> None:
+    """Print where threads of LangGraph wait, which are in other stores; nothing if a store was named.
+
+    Args:
+        shown: the stores of the inbox, whose requests are listed.
+    """
     if settings.origins["store"] == "flag":
         return
     from shlex import quote
 
     for url, number in waiting_in_mirrors().items():
+        if url in [store.url for store in shown]:
+            continue
         wait = "thread of LangGraph waits" if number == 1 else "threads of LangGraph wait"
         say(f"{number:,} {wait} elsewhere: hitl-tui threads --waiting --store {quote(url)}", err=True)
 
@@ -202,7 +208,7 @@ def _queue(
     if not shown:
         which = " that matches" if query or view.filter else ""
         say(f"no thread{which} waits for a human", err=True)
-        _print_mirrors(settings)
+        _print_mirrors(settings, stores)
         return
     cells = [
         (
@@ -220,7 +226,7 @@ def _queue(
     say(*table([_QUEUE_HEADINGS, *cells], give=(7, 6, 0, 2, 1)))
     if more:
         say(_MORE.format(limit), err=True)
-    _print_mirrors(settings)
+    _print_mirrors(settings, stores)
 
 
 def _waiting(settings: Settings) -> tuple[Sequence[QueueRow], int]:

@@ -85,7 +85,7 @@ async def test_a_decision_from_the_queue_is_made_in_the_thread_of_its_source(tmp
         asking(tmp_path / f"{name}.db", "t")
     async with inbox(tmp_path, ("support", "finance")) as it:
         await it.until(lambda: rows(it) == [("support", "t"), ("finance", "t")])
-        await it.shows("2 WAIT FOR YOU", "normal support", "normal finance")
+        await it.shows("2 WAIT FOR YOU", " support ", " finance ")
         await it.press("down", "enter")
         await card_of(it, "finance", "t")
         await it.shows("finance · reviewed · thread t")
