@@ -72,9 +72,11 @@ class OverlayScreen(RoleScreen):
 
     Attributes:
         STAYS: whether it asks something, so that only its own keys close it.
+        SHOWS_DECISIONS: whether it opens the decisions over itself.
     """
 
     STAYS: ClassVar[bool] = False
+    SHOWS_DECISIONS: ClassVar[bool] = False
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         super().__init__()
@@ -89,7 +91,7 @@ class OverlayScreen(RoleScreen):
         leave: Callable[[str], None] | None = getattr(self.app, "go_from_page", None)
         keys = keymap_of(self.app).bindings
         action = next((name for name in _FROM_ANYWHERE if event.key in keys[name]), "")
-        if leave is not None and action:
+        if leave is not None and action and not (self.SHOWS_DECISIONS and action == "app.decided"):
             event.stop()
             leave(action)
 

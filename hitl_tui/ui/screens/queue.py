@@ -257,6 +257,7 @@ class QueueScreen(LiveScreen):
         read: the keys of requests that the person has seen elsewhere since then.
     """
 
+    SHOWS_DECISIONS = True
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "queue.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("queue.open", "open"),

@@ -255,6 +255,7 @@ class ThreadsScreen(OverlayScreen):
         leave: called with the result instead of closing, if it is the first screen and stays.
     """
 
+    SHOWS_DECISIONS = True
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("threads.back", "back"),
