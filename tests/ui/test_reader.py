@@ -284,6 +284,23 @@ async def test_editing_from_the_reader_opens_the_editor():
         await it.until(lambda: type(it.app.screen).__name__ == "EditScreen", "the editor")
 
 
+async def test_the_payload_of_a_request_without_a_subject_is_read_and_answered():
+    graph = StateGraph({"n": Channel(0)}, name="mails")
+    graph.add_node("write", lambda state: {"n": 1}).add_edge(START, "write").add_edge("write", END)
+    mail = {"to": "a@x.org", "subject": "Minutes", "body": "Dear all,\n\n- one\n- two"}
+    choices = [GateChoice("send", "Send", "a"), GateChoice("no", "No", "n")]
+    gate = Gate("write", "Publish this article?", choices, payload=lambda state: mail)
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
+    await runner.ainvoke({}, thread_id="t")
+    async with reading(runner) as it:
+        await it.shows("Subject  Minutes", "• one", "a Send")
+        assert "n No" not in it.text(), "n goes to the next change here"
+        await it.press("c")
+        await it.shows("write it as your reason")
+        await it.press("a")
+        await it.shows("sending “Send”")
+
+
 async def test_without_a_request_it_only_reads():
     runner = newsroom(FIRST)
     await runner.ainvoke({}, thread_id="t")

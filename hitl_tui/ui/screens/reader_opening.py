@@ -25,7 +25,7 @@ def open_reader(screen: RunScreen, session: ViewSession, selected: str) -> None:
         by_hand = not screen.card_open
         if by_hand:
             screen.open_card(asked, summoned=True)
-        channel = asked.subject or asked.title
+        channel = asked.subject or (asked.title if asked.payload is not None else selected)
     else:
         asked, channel = None, selected
     show = partial(_show, screen, session, channel, asked, opened=by_hand)
@@ -43,13 +43,13 @@ def _show(
     if not channel:
         return
     looked = Looked(looked_file())
+    payload = request is not None and request.subject is None and request.payload is not None
 
     async def load() -> ReadValue:
-        if request is not None and request.subject is None:
+        if payload and request is not None:
             return payload_reading(request, channel)
         return await load_reading(session, channel, request, screen.actor, looked)
 
-    payload = request is not None and request.subject is None
     value = request.payload if payload and request is not None else session.step_view.values.get(channel)
     card = screen.card if request is not None and screen.card_open else None
     reader = ReaderScreen(
