@@ -36,8 +36,9 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
         ("light", (120, 40), ["d"], "undoes it"),
         ("dark", (80, 24), [], "‹State›"),
         ("dark", (120, 40), ["left_square_bracket"], "What step 3 changed"),
+        ("dark", (120, 40), ["O"], "since"),
     ],
-    ids=["run-dark", "decide-light", "narrow", "past"],
+    ids=["run-dark", "decide-light", "narrow", "past", "reader"],
 )
 @pytest.mark.slow
 def test_screens(snap_compare: Any, theme: str, size: tuple[int, int], keys: list[str], wanted: str):
