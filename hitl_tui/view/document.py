@@ -196,7 +196,7 @@ def _chat(channel: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[TextP
         shown = sanitise_line(who, _NAME) + (
             f" · {sanitise_line(name, _NAME)}" if isinstance(name, str) and name else ""
         )
-        head = Block("heading", ((TextPiece(shown, "accent"),),), level=2)
+        head = Block("heading", ((TextPiece(shown, "caption"),),), level=2)
         content = message.get("content")
         if isinstance(content, str):
             yield _text(f"{path}.content", content, before=(head, *_calls(message)))
@@ -379,7 +379,7 @@ class _Blocks:
     def _leaf(self, token: Token, kind: BlockKind, level: int = 0, *, dense: bool = False) -> Block:
         start, end = self._range(token)
         self._at = max(self._at, start)
-        base: Role = "plain" if kind != "heading" else "accent" if level == 1 else "title"
+        base: Role = "plain" if kind != "heading" else "caption" if level == 1 else "title"
         lines = tuple(self._inline(token.children or (), end, base))
         return self._block(kind, lines, token, level, dense=dense)
 

@@ -88,7 +88,9 @@ def place_in_newer(old: str, new: str, at: int) -> int:
 
 def _at_its_line(change: TextChange, old: str, new: str) -> TextChange:
     """Return a change whose removed words, if they ended a line, stand at the end of that line."""
-    if change.end > change.start or old[change.old_start - 1 : change.old_start] in ("", "\n"):
+    begins_line = old[change.old_start - 1 : change.old_start] in ("", "\n")
+    ends_line = old[change.old_end : change.old_end + 1] in ("", "\n")
+    if change.end > change.start or begins_line or not ends_line:
         return change
     at = len(new[: change.start].rstrip())
     return replace(change, start=at, end=at)

@@ -35,6 +35,7 @@ Role = Literal[
     "removed-word",
     "added-word",
     "emphasis",
+    "caption",
 ]
 
 

@@ -46,6 +46,13 @@ def test_changes_say_what_was_there_before_and_what_is_there_now(old: str, new: 
     assert (rest_old == []) == (old.split() == new.split())
 
 
+def test_words_removed_from_the_middle_of_a_line_keep_their_blanks():
+    old, new = document("draft", "One here. Two there. Three."), document("draft", "One here. Three.")
+    assert texts(Pages(new, 80, changes=document_changes(old, new), marked=True)) == [
+        "One here. [-Two there.-] Three."
+    ]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_changed_words_stand_at_their_places_with_the_words_before(width: int):
     pages = laid_out(width, marked=True)
