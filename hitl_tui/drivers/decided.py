@@ -16,7 +16,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import DecisionPlace, ThreadSummary
 from hitl_tui.engine.thread.logged import logged_digest, logged_graph
 from hitl_tui.engine.thread.rebuild import Decoded, state_at
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UnknownThread
 
 _LOOKED_AT: Final = 500
 """Most steps after a decision that are read."""
@@ -140,7 +140,11 @@ class DecisionSearch:
             summary = self._store.summary(name)
             if summary is None:
                 return None
-            thread = self._threads[name] = _ReadThread(self._store, summary, self._public)
+            try:
+                thread = _ReadThread(self._store, summary, self._public)
+            except UnknownThread:
+                return None
+            self._threads[name] = thread
             if len(self._threads) > _THREADS_KEPT:
                 self._threads.popitem(last=False)
         self._threads.move_to_end(name)
@@ -192,12 +196,13 @@ class _ReadThread:
 
     def _points_from(self, step: int) -> list[Checkpoint]:
         """Return the steps from one on; a search goes back in time, so those after them are mostly known."""
-        if self._points and self._points[0].step <= step:
+        if self._points and self._points[0].step < step:
             self._points = []
         known = self._points[0].step if self._points else step + _LOOKED_AT
         if known > step:
             last = min(known, step + _LOOKED_AT)
-            older = self._store.checkpoints(self._name, last, last - step)[::-1]
+            read = self._store.checkpoints(self._name, last, last - step)
+            older = [point for point in reversed(read) if point.step >= step]
             self._points = [*older, *(self._points if last == known else ())][:_LOOKED_AT]
         return self._points
 

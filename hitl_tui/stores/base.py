@@ -542,6 +542,8 @@ class Checkpointer(ABC):
             while waiting and -waiting[0][0] >= thread.updated_at:
                 yield heappop(waiting)[-1]
             name = thread.info.thread_id
+            if self._origin(name) is None:  # it was deleted meanwhile
+                continue
             for entry in self._own_ledger(name, self.shared_entries(name) + 1, UNBOUNDED, call_data=False):
                 if entry.kind in DECIDING:
                     place = DecisionPlace(entry.at, name, entry.n, entry.actor)
