@@ -71,7 +71,7 @@ def test_private_values_are_never_searched(store: MemoryCheckpointer) -> None:
     assert found(store, "sesame") == []
 
 
-def test_a_long_search_ends_a_page_early_and_goes_on(
+def test_a_page_of_a_long_search_ends_early(
     store: MemoryCheckpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decided, "_AT_ONCE", 2)
