@@ -31,6 +31,7 @@ class UnsentAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         editing: whether the form is about the arguments of the current action.
         value: the value from the editor, in a tuple; () for none.
         reasons: the ids of the picked reasons.
+        scores: by criterion of the rubric.
     """
 
     thread: str
@@ -44,13 +45,14 @@ class UnsentAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     editing: bool = False
     value: tuple[Any, ...] = ()
     reasons: tuple[str, ...] = ()
+    scores: dict[str, int] = {}
     version: int = _VERSION
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was chosen or typed."""
         typed = self.words.strip() or self.fields or self.comments
-        return not (typed or self.decided or self.value or self.reasons)
+        return not (typed or self.decided or self.value or self.reasons or self.scores)
 
 
 class UnsentAnswers:

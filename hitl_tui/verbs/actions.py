@@ -226,6 +226,7 @@ _OTHERS: Final[tuple[Action, ...]] = (
            card_open, footer=3, offered=True),
     Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", card_open),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", card_open),
+    Action("card.score", "%", "Score", "Score the criteria of the request's rubric", "Card", card_open),
     Action("card.next", ">", "Next question", "Go to the next of several questions", "Card", card_open),
     Action("card.previous", "<", "Previous question", "Go to the previous of several questions", "Card",
            card_open),

@@ -527,6 +527,8 @@ class AnswerDraft:
         """The comments on passages, in the order they were made."""
         self.reasons: tuple[str, ...] = ()
         """The ids of the picked reasons."""
+        self.scores: dict[str, int] = {}
+        """The scores by criterion of the rubric."""
         self._decided: list[Any] = []
         self.labels: tuple[Decided, ...] = ()
         """The labels of the decisions about the previous actions."""
@@ -537,6 +539,7 @@ class AnswerDraft:
     def restore(self, kept: UnsentAnswer) -> None:
         """Continue an answer that was not sent; what was decided about another question is left out."""
         self.comments, self.reasons = kept.comments, kept.reasons
+        self.scores = {name: kept.scores[name] for name in self.request.rubric if name in kept.scores}
         if kept.asked == self.request.request_hash:
             known = kept.decided[: max(len(self.actions) - 1, 0)]
             self._decided = [answer for answer, _, _ in known]
@@ -569,6 +572,7 @@ class AnswerDraft:
             editing=self.editing,
             value=(thaw(self._value),) if self.edited else (),
             reasons=self.reasons,
+            scores=dict(self.scores),
         )  # fmt: skip
 
     @property

@@ -42,7 +42,7 @@ from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.format import local_time
 from hitl_tui.view.keymap import Keymap, Option
 from hitl_tui.view.keys import written
-from hitl_tui.view.reasons import reason_lines, reason_words
+from hitl_tui.view.reasons import read_scores, reason_lines, reason_words, score_words
 from hitl_tui.view.repeats import repeat_lines
 from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrapped
@@ -56,7 +56,9 @@ UNDO: Final = 4.0
 State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
 _HARMLESS: Final = ("card.reason", "card.next", "card.previous")
 """Keys that decide nothing."""
-_LEADING_ELSEWHERE: Final = frozenset({"_undo", "_later", "_edit", "_inside", "_write", "_untake", "_back"})
+_LEADING_ELSEWHERE: Final = frozenset(
+    {"_undo", "_later", "_edit", "_inside", "_write", "_untake", "_back", "_score"}
+)
 """Options that decide nothing."""
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
@@ -89,6 +91,7 @@ class Decision(msgspec.Struct, frozen=True):
     actor: str
     comments: tuple[Comment, ...] = ()
     reasons: tuple[str, ...] = ()
+    scores: Mapping[str, int] = {}
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -113,15 +116,23 @@ class Since(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Send | Write | Since | Reading | Literal["load", "choices", "reason", "form", "next", "later", "edit"]
+    Send
+    | Write
+    | Since
+    | Reading
+    | Literal["load", "choices", "reason", "form", "next", "later", "edit", "score"]
 )
 """An effect that the card's owner must carry out.
 
 A `Reading` is shown at the fields of the form. "load" fetches versions and `destinations`; "choices",
 "reason" and "form" get the focus; "next" opens the next waiting thread, "later" closes the card, "edit"
-edits the value that is decided about.
+edits the value that is decided about, "score" asks for scores.
 """
 Effects = tuple[Effect, ...]
+_LEADS_TO: Final[Mapping[str, Effect]] = {
+    "_next": "next", "_later": "later", "_edit": "edit", "_inside": "edit", "_score": "score",
+}  # fmt: skip
+"""The effects of options that decide nothing."""
 
 
 class ReviewedThread(Protocol):
@@ -244,6 +255,21 @@ class Review:
         self.draft.reasons = others if named in known else (*known, named)
         self._problem = ""
         return True
+
+    def score(self, typed: Mapping[str, str]) -> str:
+        """Take the typed scores by criterion, empty for none; return why they can't be taken, "" if they are.
+
+        An answer being sent is undone.
+        """
+        rubric = self.request.rubric
+        given = [f"{name}={typed[name].strip()}" for name in rubric if typed.get(name, "").strip()]
+        try:
+            scores = read_scores(rubric, given)
+        except UsageError as error:
+            return f"{error.message}; {error.hint}"
+        self.take_back()
+        self.draft.scores = scores
+        return ""
 
     def reason_lines(self, width: int) -> list[Line]:
         """Return the reasons to pick from with their numbers, as rows; picked ones are marked."""
@@ -470,12 +496,8 @@ class Review:
                 return ()
             case "_now":
                 return self._send() if now >= self._due - UNDO + GRACE else ()
-            case "_next":
-                return ("next",)
-            case "_later":
-                return ("later",)
-            case "_edit" | "_inside":
-                return ("edit",)
+            case "_next" | "_later" | "_edit" | "_inside" | "_score":
+                return (_LEADS_TO[option],)
             case "_free":
                 return self._decide_freely(now)
             case "_form" | "_take":
@@ -707,6 +729,7 @@ class Review:
             self.actor,
             self.comments,
             tuple(reason.id for reason in self.picked),
+            dict(self.draft.scores),
         )
         self._problem = self.refused = ""
         self._decided_at = now
@@ -760,6 +783,9 @@ class Review:
             options.append(
                 Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, _NAME)} first")
             )
+        if request.rubric:
+            scores = score_words(request.rubric, self.draft.scores)
+            options.append(Option("_score", "card.score", f"score: {scores}"))
         if request.thread and request.choices and free:
             options.append(Option("_inside", "card.edit", "edit it in its own thread first"))
         return (*options, _later(request))
@@ -835,7 +861,7 @@ class Review:
         if request.kind == "edit" and not request.choices:
             return "Edit what is shown above"
         if request.choices or request.shape:
-            way = f" ({key}, or numbers)" if key and self.reasons else way
+            way = f" ({key}, numbers)" if key and self.reasons else way
             return f"Your reason{way}, kept in the log"
         return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
 
@@ -446,6 +446,34 @@ class ReviewPane(Vertical):
                     self._host.close_card()
                 case "edit":
                     self._host.edit_asked()
+                case "score":
+                    self._ask_scores()
+
+    def _ask_scores(self, problem: str = "", typed: Mapping[str, str] | None = None) -> None:
+        """Ask for a score for each criterion of the rubric, again if one is not on the scale."""
+        from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+
+        rubric = self._review.request.rubric
+        known = typed or {name: str(score) for name, score in self._review.draft.scores.items()}
+        fields = [
+            DialogField(f"score-{place}", name, known.get(name, "")) for place, name in enumerate(rubric)
+        ]
+        options = (Option("keep", "ask.take", "keep these scores"), Option("back", "ask.back", "back"))
+
+        def answered(result: DialogResult | None) -> None:
+            if result is None or result.id != "keep":
+                return
+            scores = {name: result.fields[f"score-{place}"] for place, name in enumerate(rubric)}
+            if wrong := self._review.score(scores):
+                self._ask_scores(wrong, scores)
+            else:
+                self._do(("choices",))
+
+        text = [
+            *([problem] if problem else []),
+            "From 1 to 5; empty for none. They are sent with your answer.",
+        ]
+        self.app.push_screen(Dialog("Scores", text, options, fields), answered)
 
     async def _send(self, decision: Decision) -> bool:
         """Send the answer; return whether it was accepted."""
@@ -461,6 +489,7 @@ class ReviewPane(Vertical):
                     decision.seen,
                     decision.comments,
                     reasons=decision.reasons,
+                    scores=decision.scores,
                 )
             )
         except HitlError as error:
