@@ -58,9 +58,9 @@ async def test_a_rubric_is_scored_in_a_dialog_and_sent_with_the_answer() -> None
         await it.shows("score: accuracy -, tone -")
         await it.press("%")
         await it.shows("Scores", "accuracy", "tone", "From 1 to 5")
-        await it.press("6", "enter", "enter", "enter")
+        await it.press("6", "enter", "enter")
         await it.shows("'accuracy=6' is not a score")
-        await it.press("backspace", "4", "enter", "enter", "enter")
+        await it.press("backspace", "4", "enter", "enter")
         await it.shows("score: accuracy 4, tone -")
         assert it.card.review.state == "open"
         await it.press("a")
