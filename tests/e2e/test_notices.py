@@ -148,6 +148,35 @@ def test_in_a_terminal_watch_rings_for_what_waits_nears_its_deadline_and_has_end
         assert re.fullmatch(r"press-q3: done, after send \d\d:\d\d", ended)
 
 
+def test_a_hand_over_rings_in_the_session_and_an_own_batch_does_not(place: Path) -> None:
+    store = str(place / "runs.db")
+    rich_queue.fill(SQLiteCheckpointer(store))
+    with Terminal(
+        [*APP, "--store", store], cwd=place, size=(120, 60), env={"HITL_TUI_REVIEWER": "bob"}
+    ) as desk:
+        desk.wait_for("12 threads")
+        desk.press("Q")
+        desk.wait_for("12, live")
+
+        def bells() -> int:
+            return bytes(desk.raw).replace(b"]22;default\a", b"").count(b"\a")
+
+        def handed(thread: str, rung: int) -> None:
+            call("hand-over", thread, "bob", "--as", "ann", "--store", store)
+            desk.wait_until(lambda: bells() >= rung, f"bell {rung}, for {thread}")
+
+        handed("press-q3", 1)
+        desk.press("*")
+        desk.wait_for("12 marked")
+        desk.press("a")
+        desk.wait_for("9 would be decided")
+        desk.press_until("\r", "9 decided")
+        desk.press("\r")
+        desk.wait_for("3 marked")
+        handed("order-7", 2)
+        assert bells() == 2
+
+
 def test_watch_once_prints_only_new_notices(place: Path) -> None:
     ask(place, "t")
     store = str(place / "runs.db")
