@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hitl_tui.engine.log.requests import Request
@@ -63,6 +63,12 @@ def _call(call: ToolAction, place: int, calls: int, width: int, *, now: bool) ->
         yield from payload_rows(call.args, width)
     else:
         yield (Span("no arguments", "dim"),)
+
+
+def is_safe(request: Request, calls: Sequence[ToolAction]) -> bool:
+    """Whether nothing is known to be at risk with some of the calls of a request."""
+    risky = request.risk == "high" or request.tainted
+    return not risky and not any(call_dangers(call.name, call.args) for call in calls)
 
 
 def danger_lines(request: Request, part: int) -> Iterator[Line]:

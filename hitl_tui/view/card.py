@@ -39,7 +39,7 @@ from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_words
-from hitl_tui.view.terms import term_lines
+from hitl_tui.view.terms import term_lines, term_rows
 from hitl_tui.view.value_lines import laid_out, value_lines
 
 if TYPE_CHECKING:
@@ -62,9 +62,14 @@ def choice_answer(choice: Choice | ChoiceView, words: str | None, *, commented: 
     return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
 
 
+def refuses(choice: ChoiceView) -> bool:
+    """Whether a choice by its name refuses what was asked for: the safe answer."""
+    return choice.id.lower() in _REFUSALS
+
+
 def words_first(choice: ChoiceView) -> bool:
     """Whether a text is asked for before a choice is taken: if it needs one, or if it refuses."""
-    return choice.text == "required" or (choice.text == "optional" and choice.id.lower() in _REFUSALS)
+    return choice.text == "required" or (choice.text == "optional" and refuses(choice))
 
 
 def value_answer(request: Request, word: str) -> Any:
@@ -182,6 +187,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
         dangers: what to look at twice in the payload or the call.
         before: the last decision at this node, by whom and why; () if there was none.
         terms: who may answer, how many must agree, and until when, if the request says so.
+        rows: the terms with the votes, as rows of a label and what it says.
         signing: what will sign the answer, or that a required key is missing.
         attending: who owns it, who has claimed it and who has it open elsewhere.
         bound: "about step 4 · 5e431cea".
@@ -201,6 +207,7 @@ class ReviewCard(msgspec.Struct, frozen=True):
     dangers: tuple[Line, ...]
     before: tuple[Line, ...]
     terms: tuple[Line, ...]
+    rows: tuple[tuple[str, Line], ...]
     signing: Line
     choices: tuple[ChoiceView, ...]
     attending: tuple[Line, ...]
@@ -240,6 +247,7 @@ def review_card(
     title = sanitise_line(request.title, _TITLE) or f"Your answer to {asker}?"
     sha = f" · {seen[:4].hex()}" if seen else ""
     value = _subject(request, view, values)
+    votes = _votes(request)
     revised = previous.became if previous else None
     if previous is not None and revised is None and value is not PRIVATE:
         revised = revision(previous.value, value)
@@ -261,9 +269,10 @@ def review_card(
         dangers=tuple(danger_lines(request, len(decided))),
         about=(*_notes(request), *_about(request, value, version, previous, revised)),
         revised=revised if value is not PRIVATE else None,
-        votes=_votes(request),
+        votes=votes,
         before=_before(request, view.ledger),
         terms=tuple(term_lines(request, reader)),
+        rows=tuple(term_rows(request, reader, asker, votes)),
         signing=signing_line(request, view.signing_key),
         attending=tuple(
             (untrusted(words, "human"),) for words in attending_words(request, view.attending, reader)

@@ -17,10 +17,11 @@ from hitl_tui.drivers.unsent_answers import UnsentAnswer, UnsentAnswers
 from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.repeats import Repeats
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.approval_formats import choices_of
 from hitl_tui.engine.thread.comments import Comment
 from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
-from hitl_tui.view.asked import is_beside
+from hitl_tui.view.asked import is_beside, is_safe
 from hitl_tui.view.card import (
     EDIT,
     AnswerDraft,
@@ -30,6 +31,7 @@ from hitl_tui.view.card import (
     choice_answer,
     how_it_went,
     looks_like_json,
+    refuses,
     review_card,
     unsent_text,
     value_answer,
@@ -39,7 +41,7 @@ from hitl_tui.view.card import (
 from hitl_tui.view.comments import comment_lines, destination, in_order
 from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
-from hitl_tui.view.format import local_time
+from hitl_tui.view.format import local_time, writer
 from hitl_tui.view.keymap import Keymap, Option
 from hitl_tui.view.keys import written
 from hitl_tui.view.reasons import read_scores, reason_lines, reason_words, score_words
@@ -57,13 +59,17 @@ State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
 _HARMLESS: Final = ("card.reason", "card.next", "card.previous")
 """Keys that decide nothing."""
 _LEADING_ELSEWHERE: Final = frozenset(
-    {"_undo", "_later", "_edit", "_inside", "_write", "_untake", "_back", "_score"}
+    {"_undo", "_later", "_edit", "_inside", "_write", "_untake", "_back", "_score", "_allow"}
 )
 """Options that decide nothing."""
+_APPROVE: Final = "approve"
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _DECIDED: Final = ("confirm", "sending", "sent")
 _NAME: Final = 40
 _DIGITS: Final = 9
 """The digits 1 to 9 pick reasons."""
+_ROOMY: Final = 16
+"""Rows from which the terms have a blank row above them."""
 _NOTE: Final = 4_000
 _CHANGES: Final = 6
 """Most lines of changes on the card."""
@@ -78,6 +84,12 @@ _SENDING: Final = (
 )
 _OVER: Final = (Option("_later", "ask.take", "close this", also=("app.back",)),)
 """The outcome of a request that somebody else decided first."""
+
+
+_LEADS: Final[Mapping[str, Literal["next", "later", "edit", "score", "allow"]]] = {
+    "_next": "next", "_later": "later", "_edit": "edit", "_inside": "edit", "_score": "score", "_allow": "allow",
+}  # fmt: skip
+"""Options that only lead somewhere."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -120,19 +132,15 @@ Effect = (
     | Write
     | Since
     | Reading
-    | Literal["load", "choices", "reason", "form", "next", "later", "edit", "score"]
+    | Literal["load", "choices", "reason", "form", "next", "later", "edit", "score", "allow"]
 )
 """An effect that the card's owner must carry out.
 
 A `Reading` is shown at the fields of the form. "load" fetches versions and `destinations`; "choices",
 "reason" and "form" get the focus; "next" opens the next waiting thread, "later" closes the card, "edit"
-edits the value that is decided about, "score" asks for scores.
+edits the value that is decided about, "score" asks for scores, "allow" which calls to allow from now on.
 """
 Effects = tuple[Effect, ...]
-_LEADS_TO: Final[Mapping[str, Effect]] = {
-    "_next": "next", "_later": "later", "_edit": "edit", "_inside": "edit", "_score": "score",
-}  # fmt: skip
-"""The effects of options that decide nothing."""
 
 
 class ReviewedThread(Protocol):
@@ -207,6 +215,7 @@ class Review:
         self.repeats: Repeats | None = None
         self._versions: tuple[Version | None, Version | None] = (None, None)
         self._wanted: ChoiceView | None = None
+        self._rest_from: int | None = None
         self._pressed = ""
         self._problem = ""
         self._due = now + GRACE
@@ -378,7 +387,25 @@ class Review:
             refused = "what you decided about has changed; your decision was not sent"
             effects = (*effects, Since(known))
         self._problem = self.refused = refused
+        if not taken_back and (changed := self._changed_since(known)):
+            self.since = (changed,)
         return effects
+
+    def _changed_since(self, known: Request) -> Line:
+        """Return who else has edited what the request asks about since the card showed it; () for nobody."""
+        if known.node != self.request.node or known.step == self.request.step:
+            return ()
+        edits = [
+            point
+            for point in self._thread.view.checkpoints
+            if known.step < point.step <= self.request.step
+            and point.source == "human"
+            and point.actor != self.actor
+        ]
+        if not edits:
+            return ()
+        words = f"{writer(edits[-1])} has just edited this, at step {edits[-1].step}: read it again"
+        return (trusted(words, "warning"),)
 
     def survives_refresh(self) -> bool:
         """Whether the card stays although its request has gone: it has a refused answer or unsent text."""
@@ -490,14 +517,16 @@ class Review:
             self._problem = f"nothing was decided: {against}"
             return ()
         self._pressed = option
+        if option in _LEADS:
+            return (_LEADS[option],)
         match option:
             case "_undo":
                 self.take_back()
                 return ()
             case "_now":
                 return self._send() if now >= self._due - UNDO + GRACE else ()
-            case "_next" | "_later" | "_edit" | "_inside" | "_score":
-                return (_LEADS_TO[option],)
+            case "_rest":
+                return self._decide_rest(now)
             case "_free":
                 return self._decide_freely(now)
             case "_form" | "_take":
@@ -555,6 +584,9 @@ class Review:
         """Undo the decision before it is sent; the text stays."""
         if self.state in ("sending", "confirm"):
             self.decision = None
+            while self._rest_from is not None and self.draft.part > self._rest_from:
+                self.draft.back()
+            self._rest_from = None
             self._move("open")
 
     def send_at_once(self) -> Decision | None:
@@ -667,7 +699,7 @@ class Review:
         if draft.action is not None:
             return self._decide_action(choice, now)
         answer = choice_answer(choice, self.reason, commented=bool(draft.comments))
-        return self._prepare(choice.label, answer, self.reason, now=now)
+        return self._prepare(choice.label, answer, self.reason, now=now, twice=not refuses(choice))
 
     def _decide_action(self, choice: ChoiceView, now: float, args: Any = None) -> Effects:
         """Decide one action, then ask about the next one or send the decisions on all."""
@@ -678,6 +710,16 @@ class Review:
         note = self.reason if len(self.draft.actions) == 1 else ""
         focus = self._go_on()
         return (*focus, *self._prepare(*whole, note, now=now))
+
+    def _decide_rest(self, now: float) -> Effects:
+        """Approve the calls that are not decided yet; to undo it leads back to the first of them."""
+        draft = self.draft
+        self._rest_from = draft.part
+        whole = None
+        while whole is None:
+            choice = next(choice for choice in draft.choices if choice.id == _APPROVE)
+            whole = draft.decide(choice, "")
+        return (*self._go_on(), *self._prepare(*whole, now=now))
 
     def _decide_by_form(self, now: float) -> Effects:
         assert self.draft.form is not None
@@ -718,8 +760,8 @@ class Review:
         choices = self.request.choices or self.request.shape
         return not choices and wants_text(self.request.schema) and looks_like_json(self.reason)
 
-    def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
-        """Choose an answer, a high-risk one twice; then start the seconds to undo it."""
+    def _prepare(self, label: str, answer: Any, note: str = "", *, now: float, twice: bool = True) -> Effects:
+        """Choose an answer, a high-risk one twice unless it refuses; then start the seconds to undo it."""
         decision = Decision(
             self.card.request,
             label,
@@ -734,7 +776,7 @@ class Review:
         self._problem = self.refused = ""
         self._decided_at = now
         self.since = ()
-        if self.card.high_risk and self.decision != decision:
+        if self.card.high_risk and twice and self.decision != decision:
             self.decision = decision
             self._move("confirm")
         else:
@@ -796,10 +838,11 @@ class Review:
             options = []
             for choice in draft.choices:
                 key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
-                destination = self.destinations.get(choice.id, "")
-                options.append(Option(choice.id, key, choice.label, destination, also, self._risk))
+                destination = "" if self._next_node else self.destinations.get(choice.id, "")
+                risk = "" if refuses(choice) else self._risk
+                options.append(Option(choice.id, key, choice.label, destination, also, risk))
             back = Option("_back", "card.back", f"back to action {draft.part}")
-            return [*options, back] if draft.part else options
+            return [*options, *self._at_no_risk(), *([back] if draft.part else [])]
         again = Option("_write", "card.edit", "edit it again")
         if request.kind == "edit":
             if draft.edited:
@@ -815,6 +858,21 @@ class Review:
         send = Option("_free", "ask.take", "send the answer", risk=self._risk)
         in_editor = Option("_write", "card.edit", "write it in an editor")
         return [send] if wants_text(request.schema) else [send, in_editor]
+
+    def _at_no_risk(self) -> list[Option]:
+        """Return what else can be done with calls where nothing is known to be at risk."""
+        draft = self.draft
+        if draft.action is None or not any(choice.id == _APPROVE for choice in draft.choices):
+            return []
+        options, left = [], draft.actions[draft.part :]
+        names = {choice.id for choice in choices_of(left)} if len(left) > 1 else ()
+        if _APPROVE in names and is_safe(self.request, left):
+            number = _NUMBERS[len(left)] if len(left) < len(_NUMBERS) else str(len(left))
+            which = "all" if not draft.part else "the remaining"
+            options.append(Option("_rest", "A", f"approve {which} {number}"))
+        if is_safe(self.request, left[:1]):
+            options.append(Option("_allow", "card.allow", "don't ask again for calls like this"))
+        return options
 
     @property
     def _risk(self) -> str:
@@ -880,7 +938,8 @@ class Review:
         lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
         if card.facts:
             lines += _wrapped((card.facts,), width)
-        lines += _wrapped((*card.dangers, *card.terms, *card.votes, *card.attending), width)
+        lines += [()] if rows >= _ROOMY else []
+        lines += [*self._terms(width), *_wrapped((*card.dangers, *card.attending), width)]
         head, body = lines, self._text(width, rows - len(lines), marked=marked)
         again = self._again(width)
         if again and rows and len(head) + len(body) + len(again) + 2 > rows:
@@ -895,6 +954,25 @@ class Review:
         if card.signing:
             lines += [(), *_wrapped((card.signing,), width)]
         return [*lines, ()]
+
+    def _terms(self, width: int) -> list[Line]:
+        """Return the terms as aligned rows, below a blank one where there is room."""
+        rows = [*self.card.rows, *([("then runs", (trusted(self._next_node),))] if self._next_node else [])]
+        column = max(len(label) for label, _ in rows) + 2
+        lines: list[Line] = []
+        for label, said in rows:
+            lines += wrap_rich((trusted(f"{label:<{column}}", "dim"), *said), width, " " * column)
+        return lines
+
+    @property
+    def _next_node(self) -> str:
+        """Return the node that runs next whatever is answered; "" if it depends, or is not known."""
+        known = set(self.destinations.values())
+        ids = {choice.id for choice in self.card.choices}
+        node = next(iter(known), "").removeprefix("→ ") if len(known) == 1 else ""
+        if not node or ids - self.destinations.keys():
+            return ""
+        return f"{node}, from its start" if node == self.request.node else node
 
     def _again(self, width: int, *, brief: bool = False) -> list[Line]:
         """Return lines on what runs again after the answer."""

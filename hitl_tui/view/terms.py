@@ -52,6 +52,34 @@ def term_lines(request: Request, reader: str) -> Iterator[Line]:
         yield (trusted(f"Answer by {local_time(request.deadline)}; {then_words(request)}.", "accent"),)
 
 
+def term_rows(request: Request, reader: str, asker: str, votes: Sequence[Line]) -> Iterator[tuple[str, Line]]:
+    """Yield the terms as rows of a label and what it says; "" continues the row above.
+
+    Args:
+        reader: who reads them.
+        asker: who asks, sanitised.
+        votes: the votes so far, a line each.
+    """
+    since = f", since {local_time(request.asked_at)}" if request.asked_at else ""
+    yield "asked by", (trusted(asker), trusted(since, "dim"))
+    refusal = not_yours(request, reader)
+    named = _listed(request.reviewers) or (
+        f"anyone but {_either(request.authors)}" if request.authors else ""
+    )
+    if refusal:
+        who = trusted(f"{named}; " if named else "")
+        yield "who may", (who, trusted(f"not you: {refusal}", "error"))
+    elif named:
+        yield "who may", (trusted(named), trusted(f" (you are {sanitise_line(reader, _NAME)})", "dim"))
+    if request.logins:
+        yield "logins", (trusted(_listed(request.logins)), trusted(" of the database", "dim"))
+    if request.quorum > 1:
+        yield "votes", (trusted(f"{len(request.votes)} of {request.quorum} that must agree"),)
+        yield from (("", vote) for vote in votes)
+    if request.deadline is not None:
+        yield "due", (trusted(f"{local_time(request.deadline)}; "), trusted(then_words(request), "accent"))
+
+
 def then_words(request: Request) -> str:
     """Return what happens to a request at its deadline."""
     answer = request.on_timeout
@@ -61,6 +89,10 @@ def then_words(request: Request) -> str:
     label = next((choice.label or choice.id for choice in request.choices if choice.id == chosen), "")
     said = sanitise_line(label, _ANSWER) if label else inline(answer, _ANSWER)
     return f"then it is “{said}”"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sanitise_line(name, _NAME) for name in names)
 
 
 def _either(names: Sequence[str]) -> str:

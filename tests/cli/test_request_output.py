@@ -29,7 +29,7 @@ def test_every_action_with_its_arguments(app: App) -> None:
 
 def test_a_graph_inside_is_named_with_what_it_asks_about(app: App) -> None:
     output = app.expect(3, "run", "desk", "--headless", "--thread", "d").out
-    assert "  | All about closures.\n" in output
+    assert "All about closures.\n" in output
     assert "hitl-tui show 'd/editor#1'" in output
 
 

@@ -85,3 +85,30 @@ async def test_the_call_that_is_decided_about_comes_first_and_its_dangers_are_on
         await it.press("a")
         await it.gone("good news.")
         await it.shows("! run: runs what it downloads", "2 of 3  run  now", "1 of 3  send_mail  approve")
+
+
+async def test_at_80x24_a_key_gives_the_whole_width_to_the_text_and_back():
+    question = {"kind": "approve", "title": "Pay?", "payload": PAYMENT}
+    async with live(asking(question), inputs={}, ready="READY", size=(80, 24)) as it:
+        await card_of(it)
+        await it.press("S")
+        await it.gone("Your answer")
+        assert it.run.query_one("#value").size.width > 70
+        await it.press("escape")
+        await it.shows("Your answer", "City print shop")
+        await it.press("S", "d")
+        await it.shows("Your answer", "City print shop")
+
+
+async def test_calls_where_nothing_is_at_risk_are_approved_with_one_key():
+    safe = {
+        "action_requests": [{"name": "look", "args": {"n": n}} for n in range(4)],
+        "review_configs": [{"action_name": "look", "allowed_decisions": ["approve", "reject"]}],
+    }
+    async with live(asking(safe), inputs={}, ready="READY") as it:
+        await card_of(it)
+        await it.shows("approve all four", "don't ask again for calls like this")
+        await it.press("A")
+        await it.shows("sending “approve, approve, approve, approve”")
+        await it.press("z", "plus")
+        await it.shows("Allow in this thread")

@@ -288,8 +288,8 @@ def test_a_refusal_asks_why_and_takes_no_answer_for_one() -> None:
         ),
         pytest.param(
             {**TEXT, "kind": "approve", "shape": "hitl_middleware", "payload": CALLS},
-            ["approve", "edit the arguments", "reject"], "Your reason (tab), kept in the log", True,
-            id="tool calls",
+            ["approve", "edit the arguments", "reject", "don't ask again for calls like this"],
+            "Your reason (tab), kept in the log", True, id="tool calls",
         ),
         pytest.param(
             {"choices": tapes.CHOICES[:1]}, ["agree: send it back", "edit latest_draft first"],
@@ -525,7 +525,7 @@ def test_the_owner_is_shown_above_the_scrolled_part() -> None:
     handed = HandedOn("ben", "cy", "you know them", 1)
     card = Card(tapes.verdict_request(handed=handed)).opened()
     card.review.comment(Comment("lunch", "keep one", "latest_draft", 0))
-    title, _, whose, *rest = card.text(60).splitlines()
+    title, _, _, whose, *rest = card.text(60).splitlines()
     assert (title[:19], whose) == ("Approve this draft?", "handed to ben by cy: “you know them”")
     assert any("Your comments" in line for line in rest)
 
@@ -534,17 +534,18 @@ def test_the_card_says_who_may_answer_how_many_must_agree_and_until_when() -> No
     due = int(datetime.now().timestamp() * 1e6) + 3_600_000_000
     terms = {"reviewers": ("anna", "ben"), "quorum": 2, "deadline": due, "on_timeout": {"choice": "revise"}}
     card = Card(tapes.verdict_request(**terms)).opened()
-    assert card.text().splitlines()[2:5] == [
-        "Only anna or ben may answer.",
-        "2 people must agree; 0 voted so far.",
-        f"Answer by {local_time(due)}; then it is “send back with feedback”.",
+    assert card.text().splitlines()[2:6] == [
+        f"asked by  advisor, since {local_time(tapes.verdict_request().asked_at)}",
+        "who may   anna, ben (you are anna)",
+        "votes     0 of 2 that must agree",
+        f"due       {local_time(due)}; then it is “send back with feedback”",
     ]
     assert card.labels[-1] == f"later, but by {local_time(due)}"
 
 
 def test_people_who_may_not_answer_see_so_before_they_type() -> None:
     card = Card(tapes.verdict_request(reviewers=("ben", "cy"))).opened()
-    assert "You can't answer this: only ben or cy may answer." in card.text()
+    assert "who may   ben, cy; not you: only ben or cy may answer" in card.text()
     for key in ("a", "r", "enter"):
         assert card.press(key) == ()
         assert (card.review.state, card.note) == ("open", "nothing was decided: only ben or cy may answer")
@@ -554,7 +555,7 @@ def test_people_who_may_not_answer_see_so_before_they_type() -> None:
 def test_people_who_have_voted_see_so() -> None:
     voted = Vote("anna", "approve", 1)
     card = Card(tapes.verdict_request(reviewers=("anna", "ben"), quorum=2, votes=(voted,))).opened()
-    assert "You can't answer this: you have voted" in card.text()
+    assert "not you: you have voted" in card.text()
 
 
 def test_nodes_that_run_again_are_always_visible() -> None:
@@ -570,7 +571,7 @@ def test_nodes_that_run_again_are_always_visible() -> None:
         "None of these nodes is known to have side effects.",
         "Last time: $0.0100, 900 tok.",
     ]
-    assert few[2:4] == ["Runs again: advisor.", "Last time: $0.0100, 900 tok."]
+    assert few[3:5] == ["Runs again: advisor.", "Last time: $0.0100, 900 tok."]
     assert "After your answer" not in few
 
 
@@ -596,3 +597,87 @@ def test_all_foreign_text_is_sanitised_on_the_card() -> None:
     shown = card.text() + "".join(plain_text(line) for line in (*note, *above)) + card.review.bound
     assert "\x1b" not in shown
     assert "\x07" not in shown
+
+
+def test_refusing_needs_one_press_even_at_high_risk() -> None:
+    choices = (Choice("pay", "Pay", "a"), Choice("refuse", "Refuse", "x", "none"))
+    card = Card(tapes.verdict_request(risk="high", choices=choices, recommended=None)).opened()
+    assert [option.risk for option in card.review.options][:2] == ["high risk", ""]
+    card.press("x")
+    assert card.review.state == "sending"
+    card.review.take_back()
+    card.press("a")
+    assert card.review.state == "confirm"
+
+
+def test_the_next_node_is_a_term_where_it_does_not_depend_on_the_answer() -> None:
+    card = Card().opened()
+    ids = [choice.id for choice in card.review.card.choices]
+    card.review.destinations = dict.fromkeys(ids, "→ bank")
+    assert "then runs  bank" in card.text()
+    assert not any(option.note for option in card.review.options)
+    card.review.destinations[ids[0]] = "→ end"
+    assert "then runs" not in card.text()
+    assert card.review.options[0].note == "→ end"
+
+
+def test_an_edit_by_somebody_else_is_announced_while_the_card_is_open() -> None:
+    card = Card().opened()
+    view = card.thread.view
+    edited = msgspec.structs.replace(view.checkpoints[-1], step=5, source="human", actor="bob", node="")
+    card.thread.view = msgspec.structs.replace(view, checkpoints=(*view.checkpoints, edited))
+    card.review.follow(card.thread, msgspec.structs.replace(card.review.request, step=5), card.now)
+    assert "bob has just edited this, at step 5: read it again" in card.text()
+    mine = Card().opened()
+    by_me = msgspec.structs.replace(edited, actor="anna")
+    mine.thread.view = msgspec.structs.replace(view, checkpoints=(*view.checkpoints, by_me))
+    mine.review.follow(mine.thread, msgspec.structs.replace(mine.review.request, step=5), mine.now)
+    assert "has just edited" not in mine.text()
+
+
+SAFE = {
+    "action_requests": [{"name": "look", "args": {"n": n}} for n in range(4)],
+    "review_configs": [{"action_name": "look", "allowed_decisions": ["approve", "reject"]}],
+}
+
+
+def calls(payload: Any, **changes: Any) -> Card:
+    """A card that asks about calls of tools."""
+    return Card(
+        tapes.verdict_request(**{**TEXT, "shape": "hitl_middleware", "payload": payload, **changes})
+    ).opened()
+
+
+def test_where_nothing_is_at_risk_the_remaining_calls_are_approved_at_once() -> None:
+    card = calls(SAFE)
+    assert "approve all four" in card.labels
+    card.press("a")
+    assert "approve the remaining three" in card.labels
+    card.press("A")
+    assert card.review.unsent == "approve, approve, approve, approve"
+    assert card.review.decision is not None
+    assert card.review.decision.answer == ["approve"] * 4
+    card.press("z")
+    assert card.review.draft.part == 1
+
+
+def test_not_asking_again_is_a_choice_that_decides_nothing() -> None:
+    card = calls(SAFE)
+    assert "don't ask again for calls like this" in card.labels
+    assert card.review.choose("_allow", card.now) == ("allow",)
+    assert card.review.state == "open"
+
+
+@pytest.mark.parametrize("changes", [{"risk": "high"}, {"tainted": True}])
+def test_at_risk_each_call_is_decided_by_itself(changes: dict[str, Any]) -> None:
+    assert not {"approve all four", "don't ask again for calls like this"} & set(
+        calls(SAFE, **changes).labels
+    )
+
+
+def test_a_call_that_deletes_is_neither_approved_with_others_nor_allowed() -> None:
+    card = calls(CALLS)
+    assert not any("approve all" in label for label in card.labels)
+    assert "don't ask again for calls like this" in card.labels  # it sends
+    card.press("a")
+    assert "don't ask again for calls like this" not in card.labels  # it deletes

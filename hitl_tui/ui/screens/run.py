@@ -828,6 +828,7 @@ class RunScreen(RunPanes):
     def decide(self) -> None:
         """Open the review card, or go back to it: unsent input stays."""
         if self.card_open and self.card is not None:
+            self.spotlight("")
             self.card.focus_choices()
         elif self.session and self.session.requests:
             from hitl_tui.engine.thread.interrupts import has_voted

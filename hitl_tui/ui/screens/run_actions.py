@@ -314,9 +314,14 @@ def _help(screen: RunScreen) -> None:
 
 
 def _back(screen: RunScreen) -> None:
-    """Close the card, the outcomes, or the spotlight, or go to the newest step, or to the outer thread."""
+    """Close the card, the outcomes, or the spotlight, or go to the newest step, or to the outer thread.
+
+    A spotlight over the card ends first.
+    """
     if screen.card_state == "sending" and screen.card is not None:
         screen.card.take_back()
+    elif screen.card_state and screen.spotlit:
+        screen.decide()
     elif screen.card_state:
         screen.close_card()
     elif screen.spotlit:

@@ -104,10 +104,11 @@ class Choices(LineView):
         if not keys and row == self.cursor_row:  # without a letter, it is chosen by moving the cursor there
             keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
-        # Beside the key, unless a label is too long for that.
-        risk = (Span(f" ! {option.risk} ", "badge-error"), Span("  ")) if option.risk else ()
-        lead = ours(f" {key:^5}  ", "key" if live else "key-off")
-        whole = (lead, *risk, Span(option.label, "value"))
+        risk = (Span(f" ! {option.risk} ", "badge-error"),) if option.risk else ()
+        lead, label = ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value")
+        whole = (lead, label, Span("  "), *risk) if risk else (lead, label)
+        if risk and cells(plain_text(whole)) > self.size.width:  # it must not be cut
+            whole = (lead, *risk, Span("  "), label)
         room = self.size.width - cells(plain_text(whole))
         return whole if note and room < min(len(note[0].text), _NOTE_LEAST) else (*whole, *note)
 

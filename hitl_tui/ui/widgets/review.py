@@ -446,6 +446,8 @@ class ReviewPane(Vertical):
                     self._host.close_card()
                 case "edit":
                     self._host.edit_asked()
+                case "allow":
+                    self._host.play_about_card("allow")
                 case "score":
                     self._ask_scores()
 
@@ -584,7 +586,9 @@ class ReviewPane(Vertical):
 
     def _lay_out(self, *, anew: bool = False) -> None:
         """Wrap the texts for the width, and give them the remaining height."""
-        review, shown = self._review, (self._review.since, self._review.repeats, self._above, self._note_rows)
+        review = self._review
+        leads = tuple(review.destinations.values())
+        shown = (review.since, review.repeats, leads, self._above, self._note_rows)
         same = review.card is self._card and shown == self._laid_out
         if not self.size.height or (same and not anew):
             return
