@@ -87,7 +87,8 @@ _OVER: Final = (Option("_later", "ask.take", "close this", also=("app.back",)),)
 
 
 _LEADS: Final[Mapping[str, Literal["next", "later", "edit", "score", "allow"]]] = {
-    "_next": "next", "_later": "later", "_edit": "edit", "_inside": "edit", "_score": "score", "_allow": "allow",
+    "_next": "next", "_later": "later", "_edit": "edit", "_inside": "edit",
+    "_score": "score", "_allow": "allow",
 }  # fmt: skip
 """Options that only lead somewhere."""
 

@@ -230,7 +230,7 @@ async def test_high_risk_needs_a_second_key_press():
         choices = it.run.query_one("#card-choices", Choices)
         rows = {option.id: plain_text(choices.line(row)) for row, option in enumerate(choices.options)}
         risky = {name for name, row in rows.items() if " ! high risk " in row}
-        assert risky == {name for name in rows if not name.startswith("_")} != set()
+        assert risky == {name for name in rows if not name.startswith("_")} - {"revise"} != set()
         await it.press("a")
         await it.shows("press again for “approve the draft”")
         await it.press("a")
@@ -246,7 +246,7 @@ async def test_high_risk_is_marked_at_the_key_of_each_answer(
     if theme == "none":
         monkeypatch.setenv("NO_COLOR", "1")
     long = "and tell everybody who wants to hear it " * 6
-    choices = (Choice("approve", f"yes {long}", "a"), Choice("revise", f"no {long}", "r"))
+    choices = (Choice("approve", f"yes {long}", "a"), Choice("other", f"no {long}", "r"))
     tape = asking(risk="high", choices=choices, recommended=None)
     async with desk(tape, size=size, theme="" if theme == "none" else theme) as it:
         await it.press("d")
