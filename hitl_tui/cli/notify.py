@@ -85,22 +85,28 @@ class SessionNotices:
     def __init__(self, settings: Settings, failed: Callable[[HitlError], object]) -> None:
         self._settings = settings
         self._failed = failed
-        self._stop: Callable[[], object] = lambda: None
         self._titled = False
+        self._begin: Callable[[str, Checkpointer, Settings], object] | None = None
+        self._stores: dict[str, tuple[Checkpointer, Settings]] = {}
+        self._watches: dict[str, Watch] = {}
+        self._numbers: dict[str, int] = {}
+        self._stopped = False
 
     def start(
         self,
-        store: Checkpointer,
         write: Callable[[str], object],
         sees: Callable[[Notice], bool],
         print_line: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
-        """Start the thread; return a function that stops it.
+        """Watch the stores that were added, each in a thread; return a function that stops it.
 
         Args:
             write: writes to the terminal, from any thread.
             sees: whether the person has seen what a notice says on screen.
             print_line: prints a notice, if no screen shows it.
+
+        Raises:
+            UsageError: see `_distant_notifiers`.
         """
         from hitl_tui.team.notifiers import TerminalNotice
         from hitl_tui.view.notices import KEEP_TITLE, title_bytes
@@ -109,42 +115,60 @@ class SessionNotices:
         terminal = notify.get("terminal", ("bell",))
         if os.environ.get("TERM") == "dumb":  # it shows everything but the bell
             terminal = [signal for signal in terminal if signal == "bell"]
-        notifiers: list[Notifier] = [TerminalNotice(terminal, write)] if terminal else []
-        notifiers += [_SessionLines(print_line)] if print_line is not None else []
         # The console of Linux has no title, and prints the sequence that sets one.
         self._titled = bool(notify.get("title", True)) and os.environ.get("TERM") not in ("linux", "dumb")
         if self._titled:
             write(KEEP_TITLE)
 
-        def counted(number: int) -> None:
-            if self._titled and not stops:
-                write(title_bytes(number))
+        def begin(source: str, store: Checkpointer, settings: Settings) -> None:
+            def counted(number: int) -> None:
+                self._numbers[source] = number
+                if self._titled and not self._stopped:
+                    write(title_bytes(sum(self._numbers.values())))
 
-        stops: list[bool] = []
-        watcher = _watch(
-            store, self._settings, [*notifiers, *_distant_notifiers(self._settings)], failed=self._failed,
-            counted=counted, sees=sees, quiet=True,
-        )  # fmt: skip
+            notifiers: list[Notifier] = [TerminalNotice(terminal, write)] if terminal else []
+            notifiers += [_SessionLines(print_line)] if print_line is not None else []
+            watcher = self._watches[source] = _watch(
+                store, settings, [*notifiers, *_distant_notifiers(self._settings)], failed=self._failed,
+                counted=counted, sees=sees, quiet=True, source=source,
+            )  # fmt: skip
+            threading.Thread(target=_run, args=(watcher,), name="notices", daemon=True).start()
 
-        def run() -> None:
-            with closing(watcher.sent):
-                watcher.run(_EVERY_ON_SCREEN)
+        for source, (store, settings) in self._stores.items():
+            begin(source, store, settings)
+        self._begin = begin
+        return self._stop
 
-        def stop() -> None:
-            stops.append(True)
+    def add(self, store: Checkpointer, settings: Settings, source: str = "") -> None:
+        """Watch a store as well, instead of the one that its source had before.
+
+        Args:
+            settings: those with which it was opened.
+            source: its name in the inbox, "" for the store of the session.
+        """
+        if (former := self._watches.pop(source, None)) is not None:
+            former.stop()
+        self._stores[source] = store, settings
+        if self._begin is not None and not self._stopped:
+            self._begin(source, store, settings)
+
+    def _stop(self) -> None:
+        self._stopped = True
+        for watcher in self._watches.values():
             watcher.stop()
 
-        self._stop = stop
-        threading.Thread(target=run, name="notices", daemon=True).start()
-        return stop
-
     def stop(self) -> None:
-        """Stop the thread and restore the window's title."""
+        """Stop the threads and restore the window's title."""
         from hitl_tui.view.notices import GIVE_TITLE_BACK
 
         self._stop()
         if self._titled and not in_browser():
             writing_to(own_out())(GIVE_TITLE_BACK)
+
+
+def _run(watcher: Watch) -> None:
+    with closing(watcher.sent):
+        watcher.run(_EVERY_ON_SCREEN)
 
 
 class _SessionLines:

@@ -87,7 +87,7 @@ def show(
         person = settings.reviewer if guest else None
         options = same_store() if source is None else source.option
         if source is not None:
-            opened.others[source.name] = store, source.settings
+            opened.add_source(source.name, store, source.settings)
         return hub_over(
             store, settings, partial(_unbuilt, options), asks=not guest, guest=person, read_only=read_only,
             options=options,
@@ -231,12 +231,21 @@ class Opened:
         sees: Callable[[Notice], bool],
         print_line: Callable[[str], object] | None = None,
     ) -> Callable[[], object]:
-        """Start to notify the person of what happens in the store; return a function that stops it."""
+        """Start to notify the person of what happens in the open stores; return a function that stops it."""
         from hitl_tui.cli.notify import SessionNotices
 
         assert self.store is not None
         self._notices = SessionNotices(settings, _log_unsent)
-        return self._notices.start(self.store, write, sees, print_line)
+        self._notices.add(self.store, settings)
+        for source, (store, of_source) in self.others.items():
+            self._notices.add(store, of_source, source)
+        return self._notices.start(write, sees, print_line)
+
+    def add_source(self, source: str, store: Checkpointer, settings: Settings) -> None:
+        """Note another open store of the inbox, and watch it from now on."""
+        self.others[source] = store, settings
+        if self._notices is not None:
+            self._notices.add(store, settings, source)
 
     def unsent_answers(self, settings: Settings, source: str) -> UnsentAnswers | None:
         """Return where answers are kept until they are sent; None if the store ends with this process.

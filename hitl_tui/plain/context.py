@@ -115,7 +115,8 @@ class Context:
 
     def shows(self, notice: Notice) -> bool:
         """Whether the person sees here what a notice says."""
-        return notice.thread == self.driver.thread_id
+        home = self.hub.inbox.home.source
+        return (notice.source or home, notice.thread) == (self.hub.source, self.driver.thread_id)
 
     def snapshot(self) -> Snapshot:
         """Return where the thread is now; everything up to it counts as printed.

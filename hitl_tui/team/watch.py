@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from hitl_tui.engine.log.store import Store, all_threads
 from hitl_tui.errors import HitlError
 from hitl_tui.team.notifiers import NotificationFailed, Notifier
@@ -46,6 +48,7 @@ class Watch:
         sees: whether the person has seen a notice's content on screen; such a notice is not sent.
         quiet: count notices at the first look as sent, and do not report threads that end just after the
             person's decision, since the person is at the screen.
+        source: names the store in its notices; "" for the store of the session.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Watch:
         counted: Callable[[int], object] = lambda number: None,
         sees: Callable[[Notice], bool] = lambda notice: False,
         quiet: bool = False,
+        source: str = "",
     ) -> None:
         self._store = store
         self.sent = sent
@@ -72,6 +76,7 @@ class Watch:
         self._counted = counted
         self._sees = sees
         self._quiet = quiet
+        self._source = source
         self._own = _OWN if quiet else 0
         self._news = threading.Event()
         self._end = threading.Event()
@@ -131,7 +136,7 @@ class Watch:
         notices = asks + expiring(waiting, person, now, self._before)
         notices += self._ended(now)
         self._again = next_deadline(waiting, person, now, self._before)
-        sent = self._send(notices, now)
+        sent = self._send([replace(notice, source=self._source) for notice in notices], now)
         self.sent.set_mark(self._mark)
         self._count(len({notice.thread for notice in asks}))
         self._seen, self._looked, self._quiet = seen, time.monotonic(), False

@@ -517,6 +517,13 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """Start the notifications of the store."""
         if self.start.notices is not None and self.terminal_driver is not None and self._end_notices is None:
             self._end_notices = self.start.notices(self.terminal_driver.write, self._sees)
+            if self.hub is not None and self.hub.inbox is not self.hub:
+                start_work(self, self._connect_inbox, group="inbox")
+
+    async def _connect_inbox(self) -> None:
+        """Open the other stores of the inbox, so that the person is notified of their requests."""
+        assert self.hub is not None
+        await self.hub.inbox.waiting(1)
 
     def _sees(self, notice: Notice) -> bool:
         """Whether the person sees what a notice says, or had it on screen before going elsewhere."""
@@ -525,7 +532,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         screen = self.run_screen
         if not self.app_focus or screen is None or screen.session is None:
             return False
-        thread = (screen.hub.inbox.home.source, notice.thread)  # only the home store is watched
+        thread = (notice.source or screen.hub.inbox.home.source, notice.thread)
         if screen.session.thread_key == thread and screen.on_top:
             return True
         left = screen.left.get(thread)

@@ -58,6 +58,9 @@ class Notice(msgspec.Struct, frozen=True):
     risk: Annotated[Maybe, about("The risk of the answer.")] = ""
     deadline: Annotated[Time | None, about("The deadline, at which it is answered automatically.")] = None
     outcome: Annotated[Maybe, about("How the thread ended.")] = ""
+    source: Annotated[
+        Maybe, about("Which source of the inbox has the thread; null for the store of the session.")
+    ] = ""
 
 
 class Person(NamedTuple):
@@ -195,6 +198,7 @@ def _outcome(thread: ThreadSummary) -> str:
 def words(notice: Notice, now: int) -> str:
     """Return a notice as one harmless sentence, as "press-q3: done, after publish 14:02"."""
     name, title = thread_name(notice.thread, _NAME), sanitise_line(notice.title, _TITLE)
+    name = f"{sanitise_line(notice.source, _NAME)} · {name}" if notice.source else name
     if notice.happening == "ended":
         clock = time.strftime("%H:%M", time.localtime(notice.at // 1_000_000))
         return f"{name}: {sanitise_line(notice.outcome, _TITLE)} {clock}"

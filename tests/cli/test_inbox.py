@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitl_tui.config import config_path
+from hitl_tui.cli.notify import SessionNotices
+from hitl_tui.config import config_path, load_settings
+from hitl_tui.stores import open_store
+from hitl_tui.view.notices import title_bytes
 from tests.cli.test_langgraph import flow
 from tests.support.commands import App
 from tests.support.two_stores import asking, newest_decision
@@ -181,3 +186,26 @@ def test_a_request_of_langgraph_is_answered_from_the_queue_of_several_stores(
     assert "Is it good?: t of flow" in done.out
     shown = flow.expect(0, "show", "t", "--json", "--store", "langgraph:flow.py").document
     assert shown["standing"]["pending"] == []
+
+
+def test_a_session_watches_all_open_stores(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    written: list[str] = []
+    news = threading.Condition()
+
+    def write(text: str) -> None:
+        with news:
+            written.append(text)
+            news.notify()
+
+    settings = load_settings()
+    notices = SessionNotices(settings, lambda error: None)
+    with closing(open_store("support.db")) as support, closing(open_store("finance.db")) as finance:
+        notices.add(support, settings)
+        stop = notices.start(write, lambda notice: False)
+        with news:
+            assert news.wait_for(lambda: title_bytes(1) in written, 30)
+        notices.add(finance, settings, "finance")
+        with news:
+            assert news.wait_for(lambda: title_bytes(2) in written, 30)
+        stop()

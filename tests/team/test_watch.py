@@ -128,6 +128,12 @@ class TestWhatIsTold:
         assert ann.notifier.texts == ["press-q3 waits: Publish it?"]
         assert ann.counts == [0, 1]
 
+    def test_a_notice_of_another_store_of_the_inbox_names_it(self, ann: Person) -> None:
+        publishing(ann.store).invoke(thread_id="press-q3")
+        (notice,) = look(ann.watch(source="finance"))
+        assert notice.source == "finance"
+        assert ann.notifier.texts == ["finance · press-q3 waits: Publish it?"]
+
     def test_a_request_handed_over_to_the_person_is_reported_again(self, ann: Person) -> None:
         runner = publishing(ann.store)
         request = runner.invoke(thread_id="t").pending[0]
