@@ -17,6 +17,7 @@ from hitl_tui.cli.reports import DoctorDocument, Finding
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, SigningFailed
 
 if TYPE_CHECKING:
+    from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
@@ -83,6 +84,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
     from hitl_tui.cli.storage import open_existing, store_path
     from hitl_tui.stores.opening import is_server, without_password
 
+    yield from _sources(settings)
     if is_server(settings.store):
         yield from _server(settings.store)
     try:
@@ -105,6 +107,16 @@ def _settings(store: str | None) -> Iterator[Finding]:
     yield Finding("store", f"{without_password(settings.store)}: can be read, {what}")
     if path is not None and not os.access(path, os.W_OK):
         yield Finding("store", f"{path} is read-only for you", ok=False)
+
+
+def _sources(settings: Settings) -> Iterator[Finding]:
+    """Return which sources of the inbox can be read."""
+    from hitl_tui.cli.inbox import inbox_stores, read_inbox
+
+    stores = inbox_stores(settings)
+    for source in read_inbox(stores)[1] if stores else ():
+        is_ready = source.status == "ready"
+        yield Finding("inbox", f"{source.name}: {'can be read' if is_ready else source.problem}", ok=is_ready)
 
 
 def _leases(store: Checkpointer) -> Iterator[Finding]:

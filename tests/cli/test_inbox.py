@@ -116,6 +116,15 @@ def test_a_wrong_table_is_reported_with_its_place(
     assert f"{config_path()}:" in app("threads", "--waiting").err
 
 
+def test_doctor_says_which_sources_can_be_read(app: App, configured: Callable[[str], None]) -> None:
+    configured('[[inbox]]\nstore = "finance.db"\n[[inbox]]\nname = "away"\nstore = "gone.db"\n')
+    found = [each for each in app("doctor", "--json").document["doctor"] if each["about"] == "inbox"]
+    assert [(each["value"], each["ok"]) for each in found] == [
+        ("finance: can be read", True),
+        ("away: there is no store gone.db", False),
+    ]
+
+
 def test_the_settings_show_the_inbox_without_passwords(app: App, configured: Callable[[str], None]) -> None:
     configured('[[inbox]]\nstore = "postgresql://ann:secret@db/work"\n')
     (shown,) = (row for row in app.expect(0, "config", "--json").document["config"] if row["name"] == "inbox")
