@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
@@ -546,6 +547,8 @@ class ReviewPane(Vertical):
                 self._review.show_repeats(repeats)
             if self._review.state in ("grace", "open"):
                 self._do(())
+        if isinstance(session.view.values.get(request.subject or ""), str):
+            await asyncio.to_thread(_prepare_to_read)
 
     # The display.
 
@@ -722,6 +725,13 @@ class ReviewPane(Vertical):
     def action_other(self, action_id: str) -> None:
         """Show another of the waiting requests."""
         self._host.other_request(1 if action_id == "card.next" else -1)
+
+
+def _prepare_to_read() -> None:
+    """Load the parser of Markdown while the card is read, so that the reader opens at once."""
+    from hitl_tui.view.document import markdown_blocks
+
+    markdown_blocks("")
 
 
 def words_below(here: int, beside: int, subject: str, key: str, width: int) -> str:
