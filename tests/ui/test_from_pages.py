@@ -30,15 +30,19 @@ def two(tmp_path: Path) -> SQLiteCheckpointer:
 @asynccontextmanager
 async def listing(store: SQLiteCheckpointer) -> AsyncIterator[Screen]:
     """The app with the list of threads as its first screen."""
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
 
     async def open_hub() -> LocalHub:
-        return LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+        return hub
 
     app = HitlApp(AppStart(None, "tester", open_hub=open_hub))
-    async with booted(app, size=(120, 40)) as pilot:
-        it = Screen(app, pilot)
-        await it.shows("2 threads")
-        yield it
+    try:
+        async with booted(app, size=(120, 40)) as pilot:
+            it = Screen(app, pilot)
+            await it.shows("2 threads")
+            yield it
+    finally:
+        await hub.close()
 
 
 async def test_the_queue_and_the_decisions_open_from_the_first_list_and_from_pages(
@@ -50,7 +54,7 @@ async def test_the_queue_and_the_decisions_open_from_the_first_list_and_from_pag
         await it.press("Q")
         await it.shows("2 WAIT FOR YOU", "2, live")
         await it.press("enter")
-        await it.shows("Your decision")
+        await it.shows("Your answer")
         await it.press("escape", "f12")
         await it.until(lambda: it.app.screen is not it.run, "the page")
         await it.press("Q")
