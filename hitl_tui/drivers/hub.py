@@ -24,6 +24,7 @@ from hitl_tui.loading.trust import Ask, NotTrusted, Question
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
+    from hitl_tui.drivers.measured import Reviews
     from hitl_tui.engine.log.records import LedgerEntry
     from hitl_tui.engine.log.threads import Space, ThreadSize
     from hitl_tui.engine.runner import GraphRunner
@@ -235,6 +236,12 @@ class LocalHub:
         from hitl_tui.drivers.decided import DecisionSearch
 
         return DecisionSearch(self._store, wanted)
+
+    async def reviews(self) -> Reviews:
+        """See `Hub.reviews`."""
+        from hitl_tui.drivers.measured import reviews
+
+        return await asyncio.to_thread(reviews, self._store)
 
     async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
         """See `Hub.deleted`."""

@@ -18,6 +18,7 @@ from hitl_tui.engine.log.units import Maybe, Time, about
 if TYPE_CHECKING:
     from hitl_tui.drivers.decided import DecisionFilter, DecisionSearch
     from hitl_tui.drivers.history import Asked, HitsCallback, MomentsCallback, Sample
+    from hitl_tui.drivers.measured import Reviews
     from hitl_tui.drivers.routes import RouteTaken
     from hitl_tui.engine.audit.findings import Mismatch
     from hitl_tui.engine.audit.lineage import Arrival
@@ -409,6 +410,9 @@ class Hub(Inbox, Protocol):
 
     def decisions(self, wanted: DecisionFilter) -> DecisionSearch:
         """Return a search for decisions in all threads; reading a page of it blocks."""
+
+    async def reviews(self) -> Reviews:
+        """Return what is measured about the reviews in all threads; that reads them all."""
 
     async def deleted(self, newest: int) -> tuple[LedgerEntry, ...]:
         """Return the newest entries of the store's own ledger, oldest first: who deleted which threads."""

@@ -12,7 +12,7 @@ from hitl_tui.plain.comments import comment
 from hitl_tui.plain.comparing import compare, list_family
 from hitl_tui.plain.context import Context
 from hitl_tui.plain.conversations import play
-from hitl_tui.plain.decisions import decisions
+from hitl_tui.plain.decisions import decisions, stats
 from hitl_tui.plain.editing import edit, read, show_value
 from hitl_tui.plain.history import check, find, list_steps, walk, watches, why_tainted
 from hitl_tui.plain.inside import look_within
@@ -125,6 +125,12 @@ _OTHERS: Final = (
             ("WORDS", "search the decisions of all threads; by:me, thread:r1 and since:7d narrow it down"),
             ("2", "open the second at its step"),
         ),
+    ),
+    PlainCommand(
+        "",
+        "stats",
+        _without_words(stats),
+        (("", "count decisions by person and graph, reasons, times, scores and agreement"),),
     ),
     PlainCommand(
         "",

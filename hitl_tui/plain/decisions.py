@@ -9,8 +9,10 @@ from hitl_tui.plain.history import show_step
 from hitl_tui.plain.running import open_thread
 from hitl_tui.view.decisions import read_filter, sentence_of
 from hitl_tui.view.followed import followed
+from hitl_tui.view.lines import spans
 
 _MOST: Final = 20
+_WIDE: Final = 120
 
 
 def decisions(context: Context, typed: str) -> None:
@@ -31,3 +33,12 @@ def decisions(context: Context, typed: str) -> None:
     elif not search.ended:
         context.console.say("There are older ones: add words, or until:2026-11-20.")
     context.decisions = tuple(found)
+
+
+def stats(context: Context) -> None:
+    """Print what the reviews in the store measure."""
+    # It loads statistics, which only this needs.
+    from hitl_tui.view.stats import stats_lines, stats_of
+
+    found = stats_of(context.run(context.hub.reviews()), context.actor)
+    context.console.say(*spans(stats_lines(found, _WIDE)))

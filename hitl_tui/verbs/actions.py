@@ -420,6 +420,7 @@ _SCREENS: Final[tuple[Action, ...]] = (
     Action("decisions.search", "/", "Search", "Type words of text or reason, or by: thread: since: until:",
            "Decisions"),
     Action("decisions.mine", "m", "Only mine", "Only your own decisions, or everybody's", "Decisions"),
+    Action("decisions.stats", "s", "Stats", "Count decisions, reasons, times and agreement", "Decisions"),
     Action("decisions.back", "escape", "Back", "From the search to the list, then to the run", "Decisions"),
     Action("decisions.close", "q", "Close", "Back to the run at once", "Decisions"),
     Action("check.log", "1", "Log", "Check the log against itself", "Verify"),

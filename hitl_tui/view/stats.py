@@ -12,8 +12,10 @@ import msgspec
 
 from hitl_tui.drivers.measured import Canary, Measured, Reading, Reviews
 from hitl_tui.engine.log.units import Duration, about
-from hitl_tui.view.format import count, duration
+from hitl_tui.view.cells import GAP, columns, fitted
+from hitl_tui.view.format import capital, count, duration
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, trusted
 
 _NAME: Final = 40
 
@@ -293,3 +295,15 @@ def summary(stats: Stats) -> str:
         return "nobody has decided anything here"
     decisions, people = count(stats.decisions, "decision"), len(stats.people)
     return f"{decisions} by {people} {'person' if people == 1 else 'people'}"
+
+
+def stats_lines(stats: Stats, width: int) -> list[Line]:
+    """Return the tables as lines for a page."""
+    lines: list[Line] = [(Span(f"{capital(summary(stats))}."),)]
+    for heading, rows in tables(stats):
+        widths = columns(rows, (len(rows[0]) - 1, 0), width)
+        lines += [(), (Span(heading, "title"),)]
+        for number, row in enumerate(rows):
+            shown = [fitted(cell, most) for cell, most in zip(row, widths, strict=True)]
+            lines.append((trusted((" " * GAP).join(shown).rstrip(), "dim" if number == 0 else "value"),))
+    return lines

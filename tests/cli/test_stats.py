@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui.view.stats import cohens_kappa
 from tests.cli.test_reasons import REASONS, SCORED
+from tests.plain.talker import Talker
 from tests.support.commands import App
 from tests.support.spec import spec
 
@@ -149,3 +150,9 @@ def test_canaries_count_who_caught_them_and_nothing_else(app: App, tmp_path: Pat
     assert "1 (50%)" in app.expect(0, "stats").out
     assert "runs nothing" in app.expect(2, "fork", "a-2", "a-4").err
     assert "is not one of the answers" in app.expect(2, "fork", "a", "x", "draft=Bad", "--canary", "no").err
+
+
+def test_plain_text_mode_prints_the_same_tables(sampled: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = Talker(sampled, monkeypatch)("stats\nq\n", "resume", "a", "--plain", "--as", "bob").out
+    for words in ("4 decisions by 1 person.", "Second readings", "0.40", "To be read again"):
+        assert words in output

@@ -155,3 +155,14 @@ async def test_it_opens_from_the_lists_and_closes_to_them(store: SQLiteCheckpoin
         assert run is not None
         await it.until(lambda: run.session.shown == ("blog-joins", 2), "the step of the decision")
         assert it.app.screen is run
+
+
+@pytest.mark.slow
+async def test_a_page_counts_what_reviews_measure(store: SQLiteCheckpointer) -> None:
+    async with opened(store) as it:
+        await it.press("ctrl+d")
+        await it.shows("3 decisions")
+        await it.press("s")
+        await it.shows("What reviews measure", "3 decisions by 2 people.", "PERSON", "tester", "revise 2")
+        await it.press("s")
+        await it.gone("What reviews measure")

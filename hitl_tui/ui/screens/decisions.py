@@ -41,7 +41,8 @@ _PAGE: Final = 50
 _NEAR: Final = 20
 _KEYS: Final = (
     ("decisions.open", "Open"), ("decisions.fork", "Fork"), ("decisions.search", "Search"),
-    ("decisions.mine", "Only mine"), ("list.up list.down", "Select"), ("decisions.back", "Back"),
+    ("decisions.mine", "Only mine"), ("decisions.stats", "Stats"),
+    ("list.up list.down", "Select"), ("decisions.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_SEARCH: Final = (("enter decisions.back", "To the list"),)
 
@@ -153,6 +154,7 @@ class DecisionsScreen(OverlayScreen):
         bound("decisions.fork", "fork"),
         bound("decisions.search", "search"),
         bound("decisions.mine", "mine"),
+        bound("decisions.stats", "stats"),
         bound("decisions.back", "back"),
         bound("decisions.close", "close"),
     ]
@@ -292,6 +294,18 @@ class DecisionsScreen(OverlayScreen):
         field = self.query_one(Input)
         field.focus()
         field.select_all()
+
+    def action_stats(self) -> None:
+        """Show what the decisions of the store measure."""
+        from hitl_tui.ui.screens.page import PageScreen
+        from hitl_tui.view.stats import stats_lines, stats_of
+
+        async def lines() -> Sequence[Line]:
+            found = stats_of(await self._hub.reviews(), self._me)
+            return stats_lines(found, page.query_one("#help", LineView).scrollable_content_region.width)
+
+        page = PageScreen("What reviews measure", lines, keymap_of(self.app).bindings["decisions.stats"])
+        self.app.push_screen(page)
 
     def action_mine(self) -> None:
         """Show only the person's own decisions, or everybody's again."""
