@@ -254,7 +254,7 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
         """Return empty frames, for a thread that takes long to open."""
         from hitl_tui.ui.screens.opening import OpeningScreen
 
-        self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
+        self._opening = OpeningScreen(quits="app.quit" not in self.look.keys, reviewing=self.look.reviewing)
         return self._opening
 
     async def on_load(self) -> None:

@@ -46,9 +46,12 @@ class OpeningScreen(BaseScreen[None]):
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
-    def __init__(self, *, quits: bool = True) -> None:
-        """With `quits`, q leaves at once, as it does later; a user may have assigned another action to it."""
-        super().__init__()
+    def __init__(self, *, quits: bool = True, reviewing: bool = False) -> None:
+        """With `quits`, q leaves at once, as it does later; a user may have assigned another action to it.
+
+        With `reviewing` only the panes of a reviewer are there.
+        """
+        super().__init__(classes="-reviewing" if reviewing else None)
         self.early_keys: list[str] = []
         self._quits = quits
 
