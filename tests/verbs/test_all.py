@@ -24,7 +24,7 @@ def test_a_verb_has_a_summary_an_example_and_a_row_among_the_actions(name: str) 
     assert entry.summary.endswith(".")
     assert entry.examples
     action = entry.load().action
-    assert action is None or ALL_BY_ID[action.id] is action
+    assert action is None or ALL_BY_ID[action.id].help == action.help
 
 
 def test_listing_the_verbs_imports_none_of_them() -> None:
