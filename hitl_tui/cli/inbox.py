@@ -138,13 +138,16 @@ def join_inbox(
     hub: LocalHub,
     opened: Checkpointer,
     settings: Settings,
+    *,
     make_hub: Callable[[Checkpointer, InboxStore], LocalHub],
+    connected: Callable[[str], object],
 ) -> None:
     """Make the hub of an open store the home of an inbox of several stores; nothing for a single one.
 
     Args:
         settings: those with which the store was opened.
         make_hub: returns the hub over another open store.
+        connected: called with the name of a source once the hub of `make_hub` is used.
     """
     if not stores:
         return
@@ -156,12 +159,14 @@ def join_inbox(
     if home is None:
         others = [(store.name, store.settings) for store in stores]
         home, *stores = _named([("", own), *others])
-    sources = [
-        Source(store.name, store.shown_url, partial(_connect, store, make_hub), store.file)
-        for store in stores
-    ]
+
+    def source_of(store: InboxStore) -> Source:
+        connect = partial(_connect, store, make_hub)
+        return Source(store.name, store.shown_url, connect, store.file, partial(connected, store.name))
+
+    sources = [source_of(store) for store in stores]
     if all(source.name != home.name for source in sources):
-        sources.insert(0, Source(home.name, home.shown_url, partial(_connect, home, make_hub), home.file))
+        sources.insert(0, source_of(home))
     SeveralSources(sources, home.name, hub)
 
 

@@ -87,7 +87,7 @@ def show(
         person = settings.reviewer if guest else None
         options = same_store() if source is None else source.option
         if source is not None:
-            opened.add_source(source.name, store, source.settings)
+            opened.connecting[source.name] = store, source.settings
         return hub_over(
             store, settings, partial(_unbuilt, options), asks=not guest, guest=person, read_only=read_only,
             options=options,
@@ -95,7 +95,7 @@ def show(
 
     def make_hub(store: Checkpointer) -> LocalHub:
         hub = hub_of(store)
-        join_inbox(inbox, hub, store, settings, hub_of)
+        join_inbox(inbox, hub, store, settings, make_hub=hub_of, connected=opened.add_source)
         return hub
 
     open_thread = partial(_open, settings, open_store, choose, breaks, opened, make_hub=make_hub)
@@ -220,6 +220,8 @@ class Opened:
         self.target: Target | None = None
         self.store: Checkpointer | None = None
         self.hub: LocalHub | None = None
+        self.connecting: dict[str, tuple[Checkpointer, Settings]] = {}
+        """As `others`, while it is tried whether their requests can be read."""
         self.others: dict[str, tuple[Checkpointer, Settings]] = {}
         """The other stores of the inbox that are open, by source, and the settings with each."""
         self._notices: SessionNotices | None = None
@@ -241,9 +243,9 @@ class Opened:
             self._notices.add(store, of_source, source)
         return self._notices.start(write, sees, print_line)
 
-    def add_source(self, source: str, store: Checkpointer, settings: Settings) -> None:
-        """Note another open store of the inbox, and watch it from now on."""
-        self.others[source] = store, settings
+    def add_source(self, source: str) -> None:
+        """Watch another open store of the inbox from now on."""
+        self.others[source] = store, settings = self.connecting.pop(source)
         if self._notices is not None:
             self._notices.add(store, settings, source)
 

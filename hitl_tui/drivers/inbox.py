@@ -41,13 +41,22 @@ class Source:
         url: the store, without a password.
         connect: opens the store, and returns a hub over it.
         file: the file or directory of the store; None if it has none.
+        connected: called once the hub of `connect` has read the requests; any other hub is closed again.
     """
 
-    def __init__(self, name: str, url: str, connect: Connect, file: Path | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        connect: Connect,
+        file: Path | None = None,
+        connected: Callable[[], object] = lambda: None,
+    ) -> None:
         self.name = name
         self.url = url
         self.connect = connect
         self.file = file
+        self.connected = connected
 
 
 class _Reading:
@@ -162,6 +171,7 @@ class _Reading:
         if hub is not None:
             self.former.append(hub)
         self.take(fresh)
+        self.source.connected()
         return rows
 
     async def close(self) -> tuple[str, ...]:

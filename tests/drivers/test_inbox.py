@@ -141,6 +141,39 @@ async def test_a_slow_source_delays_no_other_and_wakes_when_it_is_there(
     await inbox.hub_of("b").close()
 
 
+async def test_a_store_that_opens_but_can_not_be_read_is_closed_again(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking(two.files["b"], "t")
+    waiting, closed, joined, broken = LocalHub.waiting, list[str](), list[str](), [True]
+
+    async def waits(self: LocalHub, limit: int) -> tuple[Waiting, ...]:
+        if broken and self._store.path == two.files["b"]:  # type: ignore[attr-defined]
+            raise StoreUnusable("it is broken")
+        return await waiting(self, limit)
+
+    async def close(self: LocalHub) -> tuple[str, ...]:
+        closed.append(str(self._store.path))  # type: ignore[attr-defined]
+        return await shut(self)
+
+    shut = LocalHub.close
+    monkeypatch.setattr(LocalHub, "waiting", waits)
+    monkeypatch.setattr(LocalHub, "close", close)
+    sources = [source(name, file) for name, file in two.files.items()]
+    sources[1].connected = lambda: joined.append("b")
+    inbox = SeveralSources(sources, "a", two.inbox.home, patience=module._SILENT)
+    assert [row.source for row in await inbox.waiting(100)] == ["a"]
+    assert inbox.sources()[1].problem == "it is broken"
+    assert (closed, joined) == ([str(two.files["b"])], [])
+    broken.clear()
+    async with asyncio.timeout(30):
+        while inbox.sources()[1].status != "ready":
+            await inbox.waiting(100)
+            await asyncio.sleep(0)
+    assert joined == ["b"]
+    await inbox.hub_of("b").close()
+
+
 async def test_a_hub_of_one_store_is_its_own_inbox(tmp_path: Path) -> None:
     asking(tmp_path / "a.db", "t")
     hub = hub_over(tmp_path / "a.db")
