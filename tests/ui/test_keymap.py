@@ -70,7 +70,7 @@ def test_the_key_that_opens_the_threads_also_closes_them():
 
 
 def test_a_key_that_was_given_away_is_free():
-    assert problems(list_down="Z", run_step="j", look_enter="o", look_reveal="X", run_continue="enter") == []
+    assert problems(list_down="Z", run_step="j", look_enter="o", look_reveal="!", run_continue="enter") == []
 
 
 def test_a_key_is_written_as_it_is_shown():
