@@ -399,6 +399,7 @@ _SCREENS: Final[tuple[Action, ...]] = (
     Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),
     Action("queue.open", "enter", "Open", "Open the thread and its review card", "Queue"),
     Action("queue.mark", "space", "Mark", "Mark the request, to decide several at once", "Queue"),
+    Action("queue.alike", "=", "Mark alike", "Mark all requests of the same node of the same graph", "Queue"),
     Action("queue.all", "*", "Mark all", "Mark all listed requests, or none", "Queue"),
     Action("queue.policy", "p", "Decide by a policy",
            "Decide marked or all listed requests by the rules of a file, after you see the list", "Queue"),

@@ -111,6 +111,16 @@ class QueueRow(msgspec.Struct, frozen=True, gc=False):
         """Whether a person must answer; else the thread only stopped, until somebody continues it."""
         return self.request is not None and not self.request.breakpoint
 
+    def is_like(self, other: QueueRow) -> bool:
+        """Whether another row asks the same of another thread: at the same node of the same graph."""
+        mine, theirs = self.request, other.request
+        return (
+            mine is not None
+            and theirs is not None
+            and self.graph == other.graph
+            and (mine.node, mine.when, mine.policy) == (theirs.node, theirs.when, theirs.policy)
+        )
+
     @property
     def since(self) -> int:
         """When it began to wait, in microseconds."""

@@ -67,7 +67,8 @@ _REST: Final = 0.15
 _EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, handed:me, back:me, claimed:none"
 _KEYS: Final = (
     ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.filter", "Filter"), ("queue.policy", "Policy"),
-    ("queue.sort", "Sort"), ("queue.claim", "Claim"), ("queue.hand", "Hand over"), ("queue.all", "Mark all"),
+    ("queue.sort", "Sort"), ("queue.claim", "Claim"), ("queue.hand", "Hand over"),
+    ("queue.alike", "Mark alike"), ("queue.all", "Mark all"),
     ("queue.threads", "All threads"), ("queue.new", "New"), ("queue.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
@@ -262,6 +263,7 @@ class QueueScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("queue.open", "open"),
         bound("queue.mark", "mark"),
+        bound("queue.alike", "mark_alike"),
         bound("queue.all", "mark_all"),
         bound("queue.decide", "decide"),
         bound("queue.policy", "policy"),
@@ -528,6 +530,13 @@ class QueueScreen(LiveScreen):
             self.notify("it only stopped there; nothing is asked", markup=False)
         self._list.action_move(1)
         self._show()
+
+    def action_mark_alike(self) -> None:
+        """Mark the shown rows that ask the same as the selected one."""
+        row = self._list.selected
+        if row is not None:
+            self._list.marks.turn_all([other for other in self._list.rows if other.is_like(row)])
+            self._show()
 
     def action_mark_all(self) -> None:
         """Mark all shown rows."""
