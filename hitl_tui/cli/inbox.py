@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from hitl_tui.stores import Checkpointer
     from hitl_tui.view.queue import QueueRow
 
+_PATIENCE: Final = 5.0
+"""Seconds to wait for slow sources where what is shown does not change by itself."""
 _LOCAL: Final = "local"
 """Name of the default store, if nobody has named it."""
 
@@ -141,6 +143,7 @@ def join_inbox(
     *,
     make_hub: Callable[[Checkpointer, InboxStore], LocalHub],
     connected: Callable[[str], object],
+    is_live: bool,
 ) -> None:
     """Make the hub of an open store the home of an inbox of several stores; nothing for a single one.
 
@@ -148,10 +151,11 @@ def join_inbox(
         settings: those with which the store was opened.
         make_hub: returns the hub over another open store.
         connected: called with the name of a source once the hub of `make_hub` is used.
+        is_live: what is shown changes by itself, so nobody needs to wait for a slow source.
     """
     if not stores:
         return
-    from hitl_tui.drivers.inbox import SeveralSources, Source
+    from hitl_tui.drivers.inbox import PATIENCE, SeveralSources, Source
 
     theirs = opened_graph(opened)
     own = settings if theirs is None else _with(settings, theirs.url, "flag")
@@ -167,7 +171,7 @@ def join_inbox(
     sources = [source_of(store) for store in stores]
     if all(source.name != home.name for source in sources):
         sources.insert(0, source_of(home))
-    SeveralSources(sources, home.name, hub)
+    SeveralSources(sources, home.name, hub, patience=PATIENCE if is_live else _PATIENCE)
 
 
 async def _connect(store: InboxStore, make_hub: Callable[[Checkpointer, InboxStore], LocalHub]) -> Hub:

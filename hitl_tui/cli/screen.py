@@ -95,7 +95,9 @@ def show(
 
     def make_hub(store: Checkpointer) -> LocalHub:
         hub = hub_of(store)
-        join_inbox(inbox, hub, store, settings, make_hub=hub_of, connected=opened.add_source)
+        join_inbox(
+            inbox, hub, store, settings, make_hub=hub_of, connected=opened.add_source, is_live=shows
+        )  # fmt: skip
         return hub
 
     open_thread = partial(_open, settings, open_store, choose, breaks, opened, make_hub=make_hub)

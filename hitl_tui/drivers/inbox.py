@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask
 
 log = logging.getLogger(__name__)
-_PATIENCE: Final = 0.5
+PATIENCE: Final = 0.5
 """Seconds to wait for a slow source before the requests of the others are returned."""
 _SILENT: Final = 5.0
 """Seconds without an answer after which a source counts as unavailable."""
@@ -201,9 +201,7 @@ class SeveralSources:
         patience: seconds to wait for a slow source.
     """
 
-    def __init__(
-        self, sources: Sequence[Source], home: str, hub: Hub, *, patience: float = _PATIENCE
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], home: str, hub: Hub, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._news = 0
         self._wakes: list[Callable[[], object]] = []
