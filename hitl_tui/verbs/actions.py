@@ -222,7 +222,7 @@ _OTHERS: Final[tuple[Action, ...]] = (
            offered=True),
     Action("card.comment", "c", "Comment", "Comment on a passage; it is sent with the decision", "Card",
            card_open, footer=2, offered=True),
-    Action("card.read", "O", "Read", "Read the text alone, and comment and answer from there", "Card",
+    Action("card.read", "O", "Read", "Read the text alone: pages, headings, changes, comments", "Card",
            card_open, footer=3, offered=True),
     Action("card.uncomment", "C", "Undo comment", "Undo your last comment", "Card", card_open),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", card_open),

@@ -23,7 +23,7 @@ MINE = {
     "run.step": "f7",
     "run.continue": "f5",
     "run.pause": "f8",
-    "change.decide": "X",
+    "change.decide": "u",
     "change.edit": "f4",
     "change.fork": "f3",
     "change.extend": "",
@@ -44,7 +44,7 @@ async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
         await it.shows("press F7 to try again, F4 to edit, F3 to fork")
         shown = await footer(it)
-        for words in ("F7 Step", "F5 Continue", "X Decide", "F4 Edit", "F3 Fork", "F2 Help", "^o palette"):
+        for words in ("F7 Step", "F5 Continue", "u Decide", "F4 Edit", "F3 Fork", "F2 Help", "^o palette"):
             assert words in shown
 
 
@@ -71,7 +71,7 @@ async def test_two_actions_can_swap_their_keys():
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("f7")
-        await it.shows("it waits for your decision; X decides")
+        await it.shows("it waits for your decision; u decides")
         await it.press("f8")
         await it.shows("F8 pauses a run, and nothing is running")
 
@@ -106,7 +106,7 @@ async def test_banners_and_failures_show_them():
 @pytest.mark.slow
 async def test_the_card_has_them():
     async with desk(look=Look(keys=MINE)) as it:
-        await it.press("X")
+        await it.press("u")
         await it.shows("Your answer")
         it.clock.advance(GRACE + 0.1)
         await it.shows("undoes it")
@@ -124,7 +124,7 @@ async def test_the_card_has_them():
 @pytest.mark.slow
 async def test_the_narrow_screen_names_its_key():
     async with desk(look=Look(keys=MINE), size=(80, 24)) as it:
-        await it.shows("Z next pane", "X decide")
+        await it.shows("Z next pane", "u decide")
         await it.press("Z")
         await it.shows("‹Changed›")
 
