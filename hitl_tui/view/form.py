@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
+import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -82,6 +84,7 @@ _KINDS: Final = {
     "integer": "whole number",
     "many": "any of these",
     "list": "with commas between",
+    "rows": "a line each",
     "json": "JSON",
 }
 
@@ -138,9 +141,11 @@ def hint_of(kind: str, schema: Mapping[str, Any], items: Mapping[str, Any]) -> s
         words += [f"{_range(low, high)} characters"] if (low, high) != (None, None) else []
         words += [f"like {schema['pattern']}"] if "pattern" in schema else []
         words += [str(schema["format"])] if "format" in schema else []
-    if kind in ("many", "list"):
+    if kind in ("many", "list", "rows"):
         low, high = schema.get("minItems"), schema.get("maxItems")
         words += [f"{_range(low, high)} of them"] if (low, high) != (None, None) else []
+    if kind == "rows":
+        words[-1] += f": {', '.join(items['properties'])}"
     if kind == "json" and (names := list(items.get("properties", ()))):
         pairs = ", ".join(f"{json.dumps(name)}: …" for name in names[:_MOST_NAMES])
         words.append(f"as [{{{pairs}{', …' if len(names) > _MOST_NAMES else ''}}}]")
@@ -188,6 +193,8 @@ def read_text(kind: str, text: str, options: Sequence[Named], schema: Mapping[st
         return [_option(word, options) for word in dict.fromkeys(words)]
     if kind == "list":
         return _items(text, schema)
+    if kind == "rows":
+        return _json(text) if text.startswith("[") else list(_rows(text, schema["items"]))
     return _date(text, schema["format"]) if kind == "date" else _json(text)
 
 
@@ -260,6 +267,54 @@ def _items(text: str, schema: Mapping[str, Any]) -> list[Any]:
     )
 
 
+def _rows(text: str, items: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield an object for each line, whose values are in the order of the properties."""
+    properties: Mapping[str, Mapping[str, Any]] = items["properties"]
+    for number, cells in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1):
+        words = [cell.strip() for cell in cells]
+        if not any(words):
+            continue
+        if len(words) > len(properties):
+            raise FieldProblem(f"line {number} has {len(words)} values, for {', '.join(properties)}")
+        row = {}
+        for (name, schema), word in zip(properties.items(), words, strict=False):
+            if word:
+                try:
+                    row[name] = read_text(_SCALARS[schema["type"]], word, (), schema)
+                except FieldProblem as problem:
+                    raise FieldProblem(f"line {number}: {sanitise_line(name, _NAME)} {problem}") from None
+        yield row
+
+
+def _rows_text(value: Any, items: Mapping[str, Any]) -> str | None:
+    """Return a list of objects as lines, None if they don't fit into lines."""
+    names = list(items["properties"])
+    if not isinstance(value, list) or not all(isinstance(row, Mapping) for row in value):
+        return None
+    cells = [row.get(name) for row in value for name in names]
+    odd = any(isinstance(cell, (list, Mapping)) or "\n" in str(cell) for cell in cells)
+    if odd or any(name not in names for row in value for name in row):
+        return None
+    text = io.StringIO()
+    rows = ([_cell(row.get(name)) for name in names] for row in value)
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().strip("\n")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _has_columns(items: Mapping[str, Any]) -> bool:
+    """Whether objects of a schema fit into a line each: all their values are scalars."""
+    properties = items.get("properties")
+    if not isinstance(properties, Mapping) or not 0 < len(properties) <= _MOST_COLUMNS:
+        return False
+    return all(isinstance(part, Mapping) and part.get("type") in _SCALARS for part in properties.values())
+
+
 def _date(text: str, form: str) -> str:
     what, read = _DATES[form]
     try:
@@ -277,7 +332,8 @@ def _json(text: str) -> Any:
 
 
 Path = tuple[str, ...]
-FieldKind = Literal["text", "number", "integer", "yesno", "one", "many", "list", "date", "json"]
+FieldKind = Literal["text", "number", "integer", "yesno", "one", "many", "list", "rows", "date", "json"]
+_MOST_COLUMNS: Final = 6
 _SCALARS: Final = {"string": "text", "number": "number", "integer": "integer", "boolean": "yesno"}
 _MOST_FIELDS: Final = 60
 _DEEPEST: Final = 6
@@ -465,10 +521,14 @@ class _Fields:
             )
         )
         begins = schema.get("default", _UNSET) if value is _UNSET else value
-        text = "" if begins is _UNSET or begins is None else field_text(kind, begins, options)
+        text: str | None = ""
+        if begins is not _UNSET and begins is not None:
+            text = _rows_text(begins, items) if kind == "rows" else field_text(kind, begins, options)
         if text is None or sanitise(text) != text or (value is None and not nullable):
             kind, text = "json", json.dumps(begins)
         checks = {**{name: root[name] for name in ("$defs", "definitions") if name in root}, **bare}
+        if kind == "rows":
+            checks = {**checks, "items": items}
         lengthy = "\n" in text or len(text) > _LONG or bare.get("maxLength", 0) > 2 * _LONG
         return Field(
             path=path,
@@ -480,7 +540,7 @@ class _Fields:
             help=sanitise_line(_help(schema, path), _HELP),
             text=text,
             options=options if kind in ("one", "many", "yesno") else (),
-            long=kind == "text" and lengthy,
+            long=kind == "rows" or (kind == "text" and lengthy),
             empty="null" if nullable and required else "out",
         )
 
@@ -493,6 +553,8 @@ def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> FieldKind:
         items = plain_schema(schema["items"], root)
         if options_of("one", items):
             return "many"
+        if _has_columns(items):
+            return "rows"
         return "list" if items.get("type") in ("string", "number", "integer") else "json"
     if kind == "string" and schema.get("format") in _DATES:
         return "date"

@@ -278,3 +278,60 @@ def test_the_arguments_of_a_tool_are_edited_by_the_schema_of_the_tool() -> None:
     assert (made.fields[0].kind, made.fields[0].text, made.fields[0].hint) == (
         "integer", "2", "whole number, at most 5",
     )  # fmt: skip
+
+
+ITEMS = {
+    "type": "object",
+    "required": ["items"],
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["article", "pieces"],
+                "properties": {
+                    "article": {"type": "string"},
+                    "pieces": {"type": "integer", "minimum": 1},
+                    "gift": {"type": "boolean"},
+                },
+            },
+        }
+    },
+}
+TWO = [{"article": "tea, green", "pieces": 2, "gift": True}, {"article": "cup", "pieces": 1}]
+
+
+def test_a_list_of_objects_is_filled_in_with_a_line_each():
+    form = form_of(ITEMS)
+    assert form is not None
+    (field,) = form.fields
+    assert (field.kind, field.hint, field.long) == ("rows", "a line each: article, pieces, gift", True)
+    assert read_form(form, {("items",): '"tea, green", 2, yes\n\ncup, 1'}).value == {"items": TWO}
+    assert read_form(form, {("items",): '[{"article": "cup", "pieces": 1}]'}).value == {"items": TWO[1:]}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tea, many", "line 1: pieces must be a whole number"),
+        ("tea, 1\ncup, 1, maybe", "line 2: gift must be yes or no"),
+        ("tea, 1, yes, red", "line 1 has 4 values, for article, pieces, gift"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_with_its_number(text: str, problem: str):
+    form = form_of(ITEMS)
+    assert form is not None
+    assert read_form(form, {("items",): text}).problems[("items",)] == problem
+
+
+def test_a_list_of_objects_is_shown_as_lines_and_read_back_as_it_was():
+    form = form_of(ITEMS, {"items": TWO})
+    assert form is not None
+    assert form.fields[0].text == '"tea, green",2,yes\ncup,1,'
+    assert read_form(form, form.texts).value == {"items": TWO}
+
+
+def test_objects_with_parts_of_their_own_stay_json():
+    form = form_of(ITEMS, {"items": [{"article": "tea", "pieces": 1, "extra": {}}]})
+    assert form is not None
+    assert form.fields[0].kind == "json"

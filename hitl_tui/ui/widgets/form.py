@@ -12,7 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input, TextArea
 
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import FieldArea, SafeInput
@@ -62,6 +62,8 @@ class FieldBox(Vertical):
         name: list[Span] = [untrusted(field.label, "name")]
         name += [Span(" *", "accent")] if field.required else []
         name += [Span("  "), untrusted(field.hint, "dim")] if field.hint else []
+        if field.long and (key := keymap_of(self.app).shown("form.line")):
+            name.append(Span(f"  ({key}: next line)", "dim"))
         lines: list[Line] = [tuple(name)]
         lines += wrapped(field.help, width, "dim")
         self._head.show(lines)
