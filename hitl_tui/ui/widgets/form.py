@@ -18,8 +18,8 @@ from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import FieldArea, SafeInput
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.rows import wrap_line, wrapped
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.rows import wrap_line, wrap_rich, wrapped
+from hitl_tui.view.spans import Span, untrusted
 
 _NARROWEST: Final = 16
 _USUAL: Final = 58
@@ -64,7 +64,7 @@ class FieldBox(Vertical):
         name += [Span("  "), untrusted(field.hint, "dim")] if field.hint else []
         if field.long and (key := keymap_of(self.app).shown("form.line")):
             name.append(Span(f"  ({key}: next line)", "dim"))
-        lines: list[Line] = [tuple(name)]
+        lines = wrap_rich(tuple(name), width)
         lines += wrapped(field.help, width, "dim")
         self._head.show(lines)
         self._head.styles.height = len(lines)
