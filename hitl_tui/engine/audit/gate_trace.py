@@ -24,6 +24,7 @@ from hitl_tui.engine.log.threads import Part
 from hitl_tui.engine.state.canonical import equal, item_hash, show_hash
 from hitl_tui.engine.thread.authors import Authors, authors_by, is_written
 from hitl_tui.engine.thread.binding import logged_hash
+from hitl_tui.engine.thread.second_readings import READ_AGAIN, second_readings
 from hitl_tui.errors import HitlError, LogCorrupt
 
 _BINDS = ("request", "rebound", "vote", "handed_over", "escalated")
@@ -371,6 +372,7 @@ class GateTrace:
             *self._forked(self._ledger[self._n :]),
             *self._asked_otherwise(),
             *self._timed_out_early(),
+            *self._read_by_the_first(),
         ]
         if cursor.position == ROLLBACK or cursor.status in ("failed", "cancelled", "pending"):
             return early
@@ -541,6 +543,21 @@ class GateTrace:
                 deadline = due.get(entry.request_id)
                 if not isinstance(deadline, int) or entry.at <= deadline:
                     yield GateFinding(entry.n, "deadline", deadline, entry.at)
+
+    def _read_by_the_first(self) -> Iterator[GateFinding]:
+        """Yield findings for second readings by people who had answered first, and outside the sample."""
+        name = self._parts[-1].thread_id
+        known = {reading.request.id: reading for reading in second_readings(self._ledger, name)}
+        for entry in self._ledger:
+            if entry.kind != READ_AGAIN or entry.thread_id != name:
+                continue
+            reading, asked = known.get(entry.request_id or ""), self._asked(entry)
+            if reading is None and asked is not None and not isinstance(asked.data, Mapping):
+                continue  # an export without private values has no data
+            if reading is None:
+                yield GateFinding(entry.n, "second_reading", "a request of the sample", entry.request_id)
+            elif not entry.actor or entry.actor in reading.people:
+                yield GateFinding(entry.n, "second_reading", "another person", entry.actor)
 
     # -- answers ------------------------------------------------------------------------------------
 

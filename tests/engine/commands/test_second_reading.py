@@ -8,6 +8,7 @@ import pytest
 
 from hitl_tui import AnswerRefused, GraphInvalid, GraphRunner, UsageError
 from hitl_tui.engine.commands import Fork, ReadAgain, Start, UpdateState, second_reading
+from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.thread.second_readings import is_in_sample, second_readings
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer
 from tests.engine.audit.test_gates_answered import answer, findings, gated
@@ -159,3 +160,26 @@ def test_what_is_no_canary_is_refused_and_makes_no_thread(store: Checkpointer, f
     with pytest.raises(UsageError, match=says):
         Desk(made, "t").do(fork)
     assert store.info("c") is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "reader", "finding"),
+    [
+        (1, "ann", ("second_reading", "another person", "ann")),
+        (0, "bob", ("second_reading", "a request of the sample", None)),
+        (1, "bob", None),
+    ],
+    ids=["by the first", "outside the sample", "by another"],
+)
+def test_verify_finds_forged_second_readings(
+    rate: float, reader: str, finding: tuple[str, str, str | None] | None
+) -> None:
+    made, asked = answered(MemoryCheckpointer(), second_reading=rate)
+    desk = Desk(made, "t")
+    entry = decision_entry(
+        desk.session, [], "read_again", request_id=asked, actor=reader, data={"answer": "approve"}
+    )
+    with desk.session.writing():
+        desk.session.commit_cursor(desk.session.cursor, [entry])
+    expected = [] if finding is None else [(entry.n, finding[0], finding[1], finding[2] or asked)]
+    assert [found[1:] for found in findings(made)] == [one[1:] for one in expected]
