@@ -46,6 +46,11 @@ class Keys:
             self.count += 1
             self.terminal.press(key)
 
+    def press_until(self, key: str, wanted: str) -> None:
+        """Press a key once the card, which has just appeared, takes it."""
+        self.count += 1
+        self.terminal.press_until(key, wanted)
+
     def type(self, words: str) -> None:
         self.terminal.press(*words)
 
@@ -86,8 +91,7 @@ def completed(desk: Path) -> set[str]:
 def test_one_is_approved_with_two_keys(desk: Path) -> None:
     with Terminal(REVIEW) as terminal:
         keys = open_review(terminal)
-        keys.press("a")
-        terminal.wait_for("sending “approve”")
+        keys.press_until("a", "sending “approve”")
         keys.press("n")
         assert keys.count <= 2
         terminal.wait_until(lambda: len(completed(desk)) == 1, "the approved thread to continue")
@@ -115,8 +119,7 @@ def test_one_is_edited_and_approved_with_four_keys_and_the_edit(desk: Path) -> N
         terminal.wait_for("New: ")
         keys.press("ctrl+s")
         terminal.wait_for_words("New: A memo", "undoes it")
-        keys.press("a")
-        terminal.wait_for("sending “approve”")
+        keys.press_until("a", "sending “approve”")
         keys.press("n")
         assert keys.count <= 4
         terminal.wait_until(lambda: len(completed(desk)) == 1, "the approved thread to continue")
