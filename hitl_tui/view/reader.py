@@ -169,6 +169,7 @@ class Pages:
         units: where the cursor can be, in order.
         headings: in order.
         change_rows: the first row of each change, in order.
+        change_units: the number of the sentence that each change is in.
         left: cells before the text.
     """
 
@@ -210,7 +211,16 @@ class Pages:
                 keys.append((row.part, begins))
                 self._row_of_key.append(number)
         self._keys = keys
-        self.change_rows = sorted(firsts.values())
+        changes = sorted((row, mark) for mark, row in firsts.items())
+        self.change_rows = [row for row, _ in changes]
+        self.change_units = [self._unit_of(*change) for change in changes]
+
+    def _unit_of(self, row: int, mark: int) -> int:
+        """Return the number of the sentence with a change that begins on a row."""
+        pieces = self.rows[row].pieces
+        first = next(at for at, piece in enumerate(pieces) if piece.mark == mark)
+        place = next((piece.at for piece in pieces[first:] if piece.at >= 0), -1)
+        return self.unit_at(self.rows[row].part, place) if place >= 0 else self.unit_at_row(row)
 
     # Rows.
 

@@ -35,7 +35,7 @@ def test_a_comment_in_the_middle_takes_eight_keys_and_goes_with_the_answer(
         terminal.wait_for("READY")
         terminal.press("c")
         terminal.wait_for("Publish this article?")
-        terminal.wait_for("undoes it within")
+        terminal.wait_for("you are tester")
         assert len((*TO_THE_MIDDLE, "enter")) <= 8
         waits = ("page 1 of", "Headings", "1", "12", "page 12 of", "page 12 of", "Your comment")
         for key, until in zip(TO_THE_MIDDLE, waits, strict=True):

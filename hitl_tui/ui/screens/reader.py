@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from pathlib import PurePath
@@ -305,6 +306,8 @@ class ReaderScreen(OverlayScreen):
         self._heading_choice = 0
         self._problem = ""
         self._selected: Unit | None = None
+        self._change: tuple[int, int] | None = None
+        """The number of the change that was gone to last, and where the cursor was then."""
         self._page_rows = 0
 
     def compose(self) -> ComposeResult:
@@ -580,25 +583,20 @@ class ReaderScreen(OverlayScreen):
             since = reading.baselines[self._baseline].since if self._is_comparing and reading else ""
             self._say(f"nothing changed {since}" if since else "no version to compare with")
             return
-        view = self._view
-        row = self._change_row if self._change_row is not None else round(view.scroll_y) - (by > 0)
-        rows = pages.change_rows
-        others = [at for at in rows if at > row] if by > 0 else [at for at in reversed(rows) if at < row]
-        if not others:
+        rows, here = pages.change_rows, self._change
+        if here is not None and here[1] == self._cursor:
+            number = here[0] + by
+        else:  # from the top of the page
+            top = round(self._view.scroll_y)
+            number = bisect_left(rows, top) if by > 0 else bisect_left(rows, top) - 1
+        if not 0 <= number < len(rows):
             self._say("no more changes")
             return
-        self._move_to(pages.unit_at_row(others[0]), jump=True)
-        height, top = view.size.height, round(view.scroll_y)
-        if not top <= others[0] < top + height:
-            self._scroll(others[0] - _ABOVE)
-        self._change = (others[0], self._cursor)
-
-    _change: tuple[int, int] | None = None
-
-    @property
-    def _change_row(self) -> int | None:
-        """Row of the change that was gone to last; None once the cursor has moved on."""
-        return self._change[0] if self._change is not None and self._change[1] == self._cursor else None
+        self._move_to(pages.change_units[number], jump=True)
+        height, top = self._view.size.height, round(self._view.scroll_y)
+        if not top <= rows[number] < top + height:
+            self._scroll(rows[number] - _ABOVE)
+        self._change = (number, self._cursor)
 
     @property
     def _is_comparing(self) -> bool:
