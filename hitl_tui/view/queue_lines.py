@@ -34,6 +34,8 @@ _WAITS, _RISK, _MARK, _GAPS = 6, 5, 4, 4
 _DUE, _DUE_WIDE = 10, 14
 _TITLE: Final = 40
 _NOTES: Final = 15
+_NOTES_FROM: Final = 68
+"""Cells from which notes have a column of their own; below the list they are in the preview."""
 _NOTES_WIDE: Final = 28
 _INDENT: Final = " " * 4
 _SECOND: Final = " " * 6
@@ -67,7 +69,7 @@ def columns_of(rows: Sequence[QueueRow], width: int) -> Columns:
     room = max(width - _MARK - _WAITS - due - risk - _GAPS, 20)
     title = max((cells(row.title) for row in rows), default=0)
     where = max((cells(_where(row, width)) for row in rows), default=0)
-    least = _NOTES_WIDE if is_wide else _NOTES
+    least = _NOTES_WIDE if is_wide else _NOTES if width >= _NOTES_FROM else 0
     where = min(max(where, 6), max(room // 3, 10))
     title = min(max(title, 13), max(min(room - where - least, _TITLE), room // 3))
     return Columns(title, where, max(room - title - where, 0), due, risk)

@@ -135,7 +135,11 @@ def test_the_most_urgent_line_stands_out_most() -> None:
     columns = columns_of(rows, 120)
     lines = [queue_line(each, columns, 120, NOW, "me", new=each.name == "other") for each in rows]
     assert [line[2].role for line in lines] == ["urgent", "error", "plain"]
-    assert [cells(plain_text(line)) for line in lines] == [120] * 3
+    for width in (56, 76, 120, 190):
+        columns = columns_of(rows, width)
+        drawn = [plain_text(queue_line(each, columns, width, NOW, "me")) for each in rows]
+        assert [cells(line) for line in drawn] == [width] * 3
+        assert all("Ship it?" in line for line in drawn)
     assert "then it is “approve”" in plain_text(lines[0])
     assert "due in 1 m" in plain_text(lines[0])
     assert plain_text(lines[2]).startswith("• ")
