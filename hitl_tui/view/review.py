@@ -38,6 +38,7 @@ from hitl_tui.view.card import (
     wants_text,
     words_first,
 )
+from hitl_tui.view.cells import cells
 from hitl_tui.view.comments import comment_lines, destination, in_order
 from hitl_tui.view.diff_lines import excerpt
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
@@ -50,7 +51,7 @@ from hitl_tui.view.revision import revision
 from hitl_tui.view.rows import wrap_rich, wrapped
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
 from hitl_tui.view.terms import not_yours
 
 GRACE: Final = 0.5
@@ -285,18 +286,22 @@ class Review:
         """Return the reasons to pick from with their numbers, as rows; picked ones are marked."""
         if not self.reasons:
             return []
-        listed: list[Span] = []
+        rows: list[Line] = []
         for number, (reason, words) in enumerate(
             zip(self.reasons, reason_lines(self.reasons), strict=True), 1
         ):
             is_picked = reason.id in self.draft.reasons
             key = str(number) if number <= _DIGITS else " "
-            listed.append(trusted(f"{key} ", "name" if number <= _DIGITS else "dim"))
-            listed.append(
-                trusted(f"{'[x] ' if is_picked else ''}{words}", "accent" if is_picked else "value")
+            shown: Line = (
+                trusted(f"{key} ", "name" if number <= _DIGITS else "dim"),
+                trusted(f"{'[x] ' if is_picked else ''}{words}", "accent" if is_picked else "value"),
             )
-            listed.append(trusted("   ", "dim"))
-        return wrap_rich(tuple(listed[:-1]), width)
+            beside: Line = (*rows[-1], trusted("   ", "dim"), *shown) if rows else ()
+            if beside and cells(plain_text(beside)) <= width:
+                rows[-1] = beside
+            else:
+                rows.append(shown)
+        return [row for line in rows for row in wrap_rich(line, width)]
 
     def ask(
         self, thread: ReviewedThread, request: Request, actor: str, now: float, *, summoned: bool = False
