@@ -415,6 +415,7 @@ _SCREENS: Final[tuple[Action, ...]] = (
     Action("queue.back", "escape", "Back", "From the filter to the list, then to the run", "Queue"),
     Action("queue.close", "q", "Close", "Back to the run at once", "Queue"),
     Action("batch.answer", "tab,right", "Other answer", "Choose the next possible answer", "Queue"),
+    Action("batch.undo", "z", "Undo", "Undo a batch before it is sent", "Queue"),
     Action("batch.words", "r", "Comment", "Type a comment for all of these decisions", "Queue"),
     Action("decisions.open", "enter", "Open", "Open the thread at the step of the decision", "Decisions"),
     Action("decisions.fork", "f", "Fork", "Fork where it can be decided again", "Decisions"),

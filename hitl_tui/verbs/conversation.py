@@ -265,11 +265,13 @@ class BeginEach(msgspec.Struct, frozen=True):
     Args:
         text: what is being done.
         so_far: returns what has come of it.
+        undo_seconds: how long a person on screen can still undo all of it before it begins.
     """
 
     text: str
     talks: Sequence[Talk]
     so_far: Callable[[], Show]
+    undo_seconds: float = 0.0
 
 
 class Continue(msgspec.Struct, frozen=True):

@@ -835,7 +835,7 @@ class Review:
             scores = score_words(request.rubric, self.draft.scores)
             options.append(Option("_score", "card.score", f"score: {scores}"))
         if request.thread and request.choices and free:
-            options.append(Option("_inside", "card.edit", "edit it in its own thread first"))
+            options.append(Option("_inside", "card.edit", "edit it in its own thread"))
         return (*options, _later(request))
 
     def _answers(self) -> list[Option]:

@@ -152,7 +152,7 @@ async def test_an_answer_inside_a_subgraph_withdraws_the_parents_request():
 async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card():
     async with real(nested.again, size=(80, 24)) as it:
         await it.press("c")
-        await asked(it, "is it good?", "edit it in its own thread first")
+        await asked(it, "is it good?", "edit it in its own thread")
         await it.press("e")
         await it.shows("team#1", "esc back to t")
         session = it.session

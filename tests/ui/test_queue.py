@@ -704,3 +704,32 @@ async def test_an_empty_queue_says_so(tmp_path: Path) -> None:
         await it.shows("1 decided")
         await it.press("enter")
         await it.shows("nothing waits for a human", "0 WAIT FOR YOU")
+
+
+@pytest.mark.slow
+async def test_a_batch_is_undone_before_it_is_sent(twelve: Path):
+    async with queue(twelve) as it:
+        await it.press("asterisk")
+        await it.shows("12 marked")
+        await it.press("a")
+        await it.shows("9 would be decided, 3 not")
+        await it.press("enter")
+        await it.shows("sending in", "z undoes it")
+        await it.press("z")
+        await it.gone("sending in")
+        await it.press("escape")
+        await it.shows("12 marked")
+        assert all(status == "waiting" for status in statuses(twelve).values())
+
+
+@pytest.mark.slow
+async def test_a_batch_is_sent_at_once_by_a_second_enter(twelve: Path):
+    async with queue(twelve) as it:
+        await it.press("asterisk")
+        await it.shows("12 marked")
+        await it.press("a")
+        await it.shows("9 would be decided, 3 not")
+        await it.press("enter")
+        await it.shows("enter Send now")
+        await it.press("enter")
+        await it.shows("9 decided")

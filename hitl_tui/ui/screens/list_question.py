@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -12,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.gate import refuse
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView
@@ -57,6 +58,7 @@ class ListQuestion(OverlayScreen):
         bound("ask.back", "back"),
         bound("batch.answer", "choose('batch.answer')"),
         bound("batch.words", "words"),
+        bound("batch.undo", "undo"),
     ]
     AUTO_FOCUS = "#batch"
 
@@ -68,6 +70,7 @@ class ListQuestion(OverlayScreen):
         self.stops = False
         self.listing: Listing | None = None
         self._reply: asyncio.Future[AskReply | None] | None = None
+        self._held: asyncio.Future[None] | None = None
         self.left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def compose(self) -> ComposeResult:
@@ -86,6 +89,7 @@ class ListQuestion(OverlayScreen):
             self.left.set_result(None)
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(None)
+        self._begin()
 
     async def ask(self, ask: Ask) -> AskReply | None:
         """Show a question; return the answer, None if it is left without one."""
@@ -101,6 +105,8 @@ class ListQuestion(OverlayScreen):
     async def follow(self, each: BeginEach, work: Work) -> None:
         """Show how far some work is, until it has ended."""
         self._ask, self._doing = None, each.text
+        if each.undo_seconds:
+            await self._hold(each.undo_seconds)
         shown = self.set_interval(_SHOWS_EVERY, lambda: self._show_result(each.so_far()))
         self._show_result(each.so_far())
         try:
@@ -108,6 +114,25 @@ class ListQuestion(OverlayScreen):
         finally:
             shown.stop()
             self._doing = ""
+
+    async def _hold(self, seconds: float) -> None:
+        """Wait before anything is sent: a person can undo all of it, or begin at once."""
+        self._held = asyncio.get_running_loop().create_future()
+        doing, key = self._doing, keymap_of(self.app).shown("batch.undo")
+        for left in range(round(seconds), 0, -1):
+            self._doing = f"sending in {left} s; {key} undoes it"
+            self._show()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await asyncio.shield(self._held)
+                    break
+        self._begin()
+        self._held, self._doing = None, doing
+        self._show()
+
+    def _begin(self) -> None:
+        if self._held is not None and not self._held.done():
+            self._held.set_result(None)
 
     async def closed(self) -> Listing | None:
         """Wait until the person has closed it; at once if there is nothing to read."""
@@ -159,7 +184,8 @@ class ListQuestion(OverlayScreen):
             entries = [("enter ask.back", "To the list")]
         elif self._ask is None:
             back = ("ask.take ask.back", "Back") if self._over else ("ask.back", "Back")
-            entries = [("ask.back", "Stop") if self._doing and self.listing is not None else back]
+            held = [("batch.undo", "Undo"), ("ask.take", "Send now")] if self._held is not None else []
+            entries = held or [("ask.back", "Stop") if self._doing and self.listing is not None else back]
         else:
             entries = [
                 (choice.action or "ask.take", sanitise_line(capital(choice.label), 30))
@@ -210,14 +236,24 @@ class ListQuestion(OverlayScreen):
             self.query_one("#batch").focus()
         elif self._ask is None and self._doing and self.listing is not None:
             self.stops = True
+            self._begin()
             self._show()
         else:
             self.dismiss(None)
+
+    def action_undo(self) -> None:
+        """Send nothing of what could still be undone."""
+        if self._held is not None:
+            self.stops = True
+            self._begin()
 
     def action_take(self) -> None:
         """Do what is listed; once that is done, go back."""
         if self._over:
             self.dismiss(None)
+        elif self._held is not None:
+            if not refuse(self.app):
+                self._begin()
         elif (choice := self._first) is not None and not refuse(self.app):
             self._answer(choice)
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from hitl_tui.view.batch import Decider
     from hitl_tui.view.queue import Key, QueueRow
 
+_UNDO_SECONDS: Final = 4.0
+"""As for a single decision."""
 _THREADS: Final = AskField("threads", "which threads", metavar="THREAD", many=True, thread=True)
 _FILTER: Final = AskField(
     "filter", "all that match", about='Requests that match, as "graph:advisor due:today".'
@@ -164,7 +166,8 @@ async def _talk(at: At) -> Talk:
     def so_far() -> list[Planned]:
         return [results.get(plan.key, plan) for plan in plans]
 
-    yield BeginEach("deciding…", decisions(at, plans, results), lambda: _shown(so_far()))
+    talks = decisions(at, plans, results)
+    yield BeginEach("deciding…", talks, lambda: _shown(so_far()), 0.0 if at.leaves else _UNDO_SECONDS)
     done = [replace(plan, outcome="left", why=_STOPPED) if plan.would else plan for plan in so_far()]
     yield _shown(done)
     if not at.leaves:
