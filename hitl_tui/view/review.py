@@ -945,7 +945,10 @@ class Review:
         if card.facts:
             lines += _wrapped((card.facts,), width)
         lines += [()] if rows >= _ROOMY else []
-        lines += [*self._terms(width), *_wrapped((*card.dangers, *card.attending), width)]
+        lines += [
+            *self._terms(width, brief=0 < rows < _ROOMY),
+            *_wrapped((*card.dangers, *card.attending), width),
+        ]
         head, body = lines, self._text(width, rows - len(lines), marked=marked)
         again = self._again(width)
         if again and rows and len(head) + len(body) + len(again) + 2 > rows:
@@ -961,10 +964,15 @@ class Review:
             lines += [(), *_wrapped((card.signing,), width)]
         return [*lines, ()]
 
-    def _terms(self, width: int) -> list[Line]:
-        """Return the terms as aligned rows, below a blank one where there is room."""
+    def _terms(self, width: int, *, brief: bool) -> list[Line]:
+        """Return the terms as aligned rows.
+
+        Args:
+            brief: leave out who asks and what runs next.
+        """
         rows = [*self.card.rows, *([("then runs", (trusted(self._next_node),))] if self._next_node else [])]
-        column = max(len(label) for label, _ in rows) + 2
+        rows = rows[1 : len(self.card.rows)] if brief else rows
+        column = max((len(label) for label, _ in rows), default=0) + 2
         lines: list[Line] = []
         for label, said in rows:
             lines += wrap_rich((trusted(f"{label:<{column}}", "dim"), *said), width, " " * column)

@@ -571,7 +571,7 @@ def test_nodes_that_run_again_are_always_visible() -> None:
         "None of these nodes is known to have side effects.",
         "Last time: $0.0100, 900 tok.",
     ]
-    assert few[3:5] == ["Runs again: advisor.", "Last time: $0.0100, 900 tok."]
+    assert few[2:4] == ["Runs again: advisor.", "Last time: $0.0100, 900 tok."]
     assert "After your answer" not in few
 
 
