@@ -373,9 +373,15 @@ class QueueScreen(LiveScreen):
         await painted.wait()
         return False
 
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all its parts are there: while it is being removed, they go one by one."""
+        parts = ("QueueHeader", "SourcesBar", "#preview", "#filter", "KeysBar")
+        return bool(self.display) and all(self.query(part) for part in parts)
+
     def _show(self) -> None:
         """Show the requests as they are filtered and sorted now."""
-        if not self.display:  # while it is being removed, its parts go one by one
+        if not self._is_whole:
             return
         now = self._now()
         shown = self._view.shown(self._rows, now, self._me)
@@ -392,7 +398,7 @@ class QueueScreen(LiveScreen):
         self._preview()
 
     def _show_header(self, now: int) -> None:
-        if not self.display:
+        if not self._is_whole:
             return
         asks = sum(row.asks for row in self._rows)
         self.query_one(QueueHeader).show(
@@ -413,7 +419,7 @@ class QueueScreen(LiveScreen):
         return "nothing waits for a human"
 
     def _show_keys(self) -> None:
-        if not self.display:
+        if not self._is_whole:
             return
         footer, marked = self.query_one(KeysBar), len(self._list.marks)
         searching = self.focused is self.query_one(Input)
@@ -425,7 +431,7 @@ class QueueScreen(LiveScreen):
 
     def _show_filter(self) -> None:
         """Show the field for the filter if it has a text."""
-        if not self.display:
+        if not self._is_whole:
             return
         field = self.query_one(Input)
         field.border_title = "filter"
@@ -444,7 +450,7 @@ class QueueScreen(LiveScreen):
 
     def _preview(self) -> None:
         """Show the subject of the selected row once the cursor rests on it."""
-        if not self.display:
+        if not self._is_whole:
             return
         pane, row = self.query_one("#preview", LineView), self._list.selected
         if row is None:
@@ -459,7 +465,7 @@ class QueueScreen(LiveScreen):
 
     async def _load(self, row: QueueRow) -> None:
         await asyncio.sleep(_REST)
-        if not self.display:
+        if not self._is_whole:
             return
         pane = self.query_one("#preview", LineView)
         try:
