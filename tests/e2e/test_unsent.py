@@ -53,7 +53,7 @@ def opened(terminal: Terminal) -> None:
     if "Your answer" not in terminal.text():
         terminal.press("d")
     terminal.wait_for("Your answer")
-    terminal.wait_gone("keys work in half a second")
+    terminal.wait_for("you are tester")
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,11 @@ async def test_calls_where_nothing_is_at_risk_are_approved_with_one_key():
         await it.shows("sending “approve, approve, approve, approve”")
         await it.press("z", "plus")
         await it.shows("Allow in this thread")
+
+
+async def test_help_begins_with_the_keys_of_the_card():
+    question = {"kind": "approve", "title": "Pay?", "payload": PAYMENT}
+    async with live(asking(question), inputs={}, ready="READY") as it:
+        await card_of(it)
+        await it.press("question_mark")
+        await it.shows("Type a reason, or the answer", "Comment on a passage")

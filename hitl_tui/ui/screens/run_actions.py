@@ -308,7 +308,9 @@ def _help(screen: RunScreen) -> None:
     pane = screen.focused
     bindings = [each for kind in type(pane).__mro__ for each in vars(kind).get("BINDINGS", ())]
     ids = {each.id for each in bindings if isinstance(each, Binding)}
-    keys = [name for name in ALL_BY_ID if name in ids]
+    if pane is not None and screen.card_state == "open":
+        ids |= {name for name, action in BY_ID.items() if action.group == "Card"}
+    keys = sorted((name for name in ALL_BY_ID if name in ids), key=lambda name: not name.startswith("card."))
     title = str(pane.border_title or "") if pane is not None else ""
     screen.app.push_screen(HelpScreen(screen.situation, screen.keymap, title, keys))
 
