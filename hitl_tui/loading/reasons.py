@@ -9,7 +9,7 @@ from hitl_tui.engine.commands.command import LONGEST_REASON, MOST_REASONS
 from hitl_tui.engine.state.values import is_name
 from hitl_tui.engine.thread.measures import Reason
 from hitl_tui.errors import UsageError
-from hitl_tui.given_files import read_given, text_of
+from hitl_tui.given_files import expanded, read_given, text_of
 
 _LONGEST: Final = 500
 
@@ -20,7 +20,7 @@ def read_reasons(path: str | Path) -> tuple[Reason, ...]:
     Raises:
         UsageError: the file can't be read, or a reason in it can't be counted; names the line.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     pairs = _from_toml(file) if file.suffix == ".toml" else _from_text(file)
     reasons: list[Reason] = []
     for place, name, text in pairs:

@@ -56,6 +56,7 @@ ON_THREADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "reread": (USAGE, ("THREAD",)),
     "pause": (DONE, ("THREAD",)),
     "prune": (USAGE, ("--keep-last", "1", "--yes")),
+    "read": (DONE, ("THREAD", "task")),
     "replay": (USAGE, ("THREAD",)),
     "rerun": (USAGE, ("THREAD",)),
     "resume": (WAITING, ("THREAD", "--headless")),

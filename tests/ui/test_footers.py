@@ -70,4 +70,4 @@ async def test_each_key_of_the_card_can_be_read_at_80x24(twelve: SQLiteCheckpoin
         await it.shows("palette")
         await it.press("d")
         await it.card_listens()
-        assert {"Reason", "Comment", "Claim", "Hand over", "palette"} <= set(read(it))
+        assert {"Reason", "Comment", "Read", "Claim", "palette"} <= set(read(it))

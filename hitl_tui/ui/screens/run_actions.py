@@ -596,6 +596,7 @@ HANDLERS: Final[Mapping[str, Do]] = {
     "card.comment": _on_card(lambda card: card.comment()),
     "card.read": _shown(_read),
     "card.uncomment": _on_card(lambda card: card.uncomment()),
+    "card.score": _on_card(lambda card: card.ask_scores()),
     "card.edit": lambda screen: screen.edit_asked(),
     "card.allow": lambda screen: screen.play_about_card("allow"),
     "card.next": lambda screen: screen.other_request(1),

@@ -450,13 +450,16 @@ class ReviewPane(Vertical):
                 case "allow":
                     self._host.play_about_card("allow")
                 case "score":
-                    self._ask_scores()
+                    self.ask_scores()
 
-    def _ask_scores(self, problem: str = "", typed: Mapping[str, str] | None = None) -> None:
+    def ask_scores(self, problem: str = "", typed: Mapping[str, str] | None = None) -> None:
         """Ask for a score for each criterion of the rubric, again if one is not on the scale."""
         from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 
         rubric = self._review.request.rubric
+        if not rubric:
+            self._host.show_message("this request has no rubric", severity="warning")
+            return
         known = typed or {name: str(score) for name, score in self._review.draft.scores.items()}
         fields = [
             DialogField(f"score-{place}", name, known.get(name, "")) for place, name in enumerate(rubric)
@@ -468,7 +471,7 @@ class ReviewPane(Vertical):
                 return
             scores = {name: result.fields[f"score-{place}"] for place, name in enumerate(rubric)}
             if wrong := self._review.score(scores):
-                self._ask_scores(wrong, scores)
+                self.ask_scores(wrong, scores)
             else:
                 self._do(("choices",))
 
