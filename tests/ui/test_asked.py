@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.commands import LookAt
 from hitl_tui.engine.runner import GraphRunner
 from tests.ui.harness import Screen, live
 
@@ -120,3 +121,13 @@ async def test_help_begins_with_the_keys_of_the_card():
         await card_of(it)
         await it.press("question_mark")
         await it.shows("Type a reason, or the answer", "Comment on a passage")
+
+
+async def test_a_row_that_arrives_later_is_not_counted_as_below_the_screen():
+    async with live(asking(CALLS), inputs={}) as it:
+        await card_of(it)
+        await it.shows("then runs")
+        (request,) = it.session.requests
+        await it.session.driver.execute(LookAt(request.id, "bob"))
+        await it.shows("bob has it open")
+        await it.gone("more line")

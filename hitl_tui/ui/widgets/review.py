@@ -621,6 +621,7 @@ class ReviewPane(Vertical):
         text.styles.height = min(len(text.lines), free if form is not None else max(free - overflows, 1))
         self._has_more = overflows
         self.show_more()
+        self.call_after_refresh(self.show_more)  # the text may be higher only then
         above = self.query_one("#card-label", LineView)
         above.show(label)
         above.styles.height = len(label)
