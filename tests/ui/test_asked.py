@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.commands import LookAt
+from hitl_tui.engine.commands import Claim
 from hitl_tui.engine.runner import GraphRunner
 from tests.ui.harness import Screen, live
 
@@ -128,6 +128,6 @@ async def test_a_row_that_arrives_later_is_not_counted_as_below_the_screen():
         await card_of(it)
         await it.shows("then runs")
         (request,) = it.session.requests
-        await it.session.driver.execute(LookAt(request.id, "bob"))
-        await it.shows("bob has it open")
+        await it.session.driver.execute(Claim(request.id, "bob"))
+        await it.shows("bob has claimed it")
         await it.gone("more line")
