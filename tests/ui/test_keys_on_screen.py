@@ -30,7 +30,7 @@ MINE = {
     "card.undo": "u",
     "card.edit": "E",
     "app.palette": "ctrl+o",
-    "app.help": "f9",
+    "app.help": "f1",
     "look.tab": "Z",
 }
 
@@ -44,7 +44,7 @@ async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
         await it.shows("press F7 to try again, F4 to edit, F3 to fork")
         shown = await footer(it)
-        for words in ("F7 Step", "F5 Continue", "u Decide", "F4 Edit", "F3 Fork", "F9 Help", "^o palette"):
+        for words in ("F7 Step", "F5 Continue", "u Decide", "F4 Edit", "F3 Fork", "F1 Help", "^o palette"):
             assert words in shown
 
 
@@ -139,7 +139,7 @@ async def test_help_and_palette_list_every_action_with_its_key():
             if action.id != "app.palette":
                 title = f"{action.label}  ({key})" if key else action.label
                 assert entries[title] == action.help
-        await it.press("f9")
+        await it.press("f1")
         rows: list[str] = []
         await it.shows("Raise the limit")
         rows = [row.strip(" │") for row in it.text().splitlines()]
