@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     scores: Mapping[str, int] = {}
 
 
-class Reading(NamedTuple):
+class MeasuredReading(NamedTuple):
     """An answered request of the sample that is read again.
 
     Args:
@@ -76,7 +76,7 @@ class Reviews(NamedTuple):
     """What is measured about the reviews in a store."""
 
     decisions: list[Measured]
-    readings: list[Reading]
+    readings: list[MeasuredReading]
     canaries: list[Canary]
 
 
@@ -111,10 +111,10 @@ def _threads(store: Store) -> Iterator[ThreadSummary]:
         after = page[-1]
 
 
-def _readings(thread: ThreadSummary, ledger: Sequence[LedgerEntry]) -> Iterator[Reading]:
+def _readings(thread: ThreadSummary, ledger: Sequence[LedgerEntry]) -> Iterator[MeasuredReading]:
     for reading in second_readings(ledger, thread.info.thread_id):
         second = reading.second
-        yield Reading(
+        yield MeasuredReading(
             thread.info.thread_id, thread.info.graph_name, reading.request.id, reading.request.title,
             reading.people, chosen_of(_data(reading.first).get("answer")),
             chosen_of(_data(second).get("answer")) if second else "",

@@ -120,7 +120,7 @@ def moment_of(text: str, now: int, *, end: bool = False) -> int:
 # -- the rows ------------------------------------------------------------------------------------------
 
 
-class Columns(NamedTuple):
+class DecisionColumns(NamedTuple):
     """The widths of the columns in cells; 0 for one without room."""
 
     when: int
@@ -138,7 +138,7 @@ _TIMES_FROM: Final = 100
 _DAY_CELLS: Final = len("2026-11-20")
 
 
-def columns_of(decisions: Sequence[DecisionOutcome], width: int) -> Columns:
+def columns_of(decisions: Sequence[DecisionOutcome], width: int) -> DecisionColumns:
     """Return columns for a width: names as wide as they are, texts share the rest."""
     when = max([cells(local_time(each.at)) for each in decisions], default=0)
     if width < _TIMES_FROM:
@@ -154,7 +154,7 @@ def columns_of(decisions: Sequence[DecisionOutcome], width: int) -> Columns:
         for head, words in zip(HEADS[3:], (done_words, _why, then_words), strict=True)
     ]
     what, why, then = _shares(needs, rest)
-    return Columns(when, who, thread, what, why, then)
+    return DecisionColumns(when, who, thread, what, why, then)
 
 
 def _shares(needs: Sequence[int], room: int) -> list[int]:
@@ -166,7 +166,7 @@ def _shares(needs: Sequence[int], room: int) -> list[int]:
     return widths
 
 
-def _when(decision: DecisionOutcome, columns: Columns) -> str:
+def _when(decision: DecisionOutcome, columns: DecisionColumns) -> str:
     """Return when it was decided; only the day, if there is no room for more."""
     return local_time(decision.at)[: columns.when]
 
@@ -183,12 +183,12 @@ def _why(decision: DecisionOutcome) -> str:
     return sanitise_line(decision.note or "", _WHAT)
 
 
-def heading(columns: Columns) -> Line:
+def heading(columns: DecisionColumns) -> Line:
     """Return the row with the names of the columns."""
     return (Span(_joined(HEADS, columns), "dim"),)
 
 
-def decision_line(decision: DecisionOutcome, columns: Columns) -> Line:
+def decision_line(decision: DecisionOutcome, columns: DecisionColumns) -> Line:
     """Return a row."""
     gap = " " * _GAP
     then = then_words(decision)
@@ -216,7 +216,7 @@ def sentence_of(decision: DecisionOutcome) -> str:
     return f"{when}, {who or 'a program'}, {thread}: {what}{why and f'; because: {why}'}; result: {then}"
 
 
-def _joined(texts: Iterable[str], columns: Columns) -> str:
+def _joined(texts: Iterable[str], columns: DecisionColumns) -> str:
     fields = [fitted(text, width) for text, width in zip(texts, columns, strict=True)]
     return (" " * _GAP).join(fields).rstrip()
 

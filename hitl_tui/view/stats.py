@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from hitl_tui.drivers.measured import Canary, Measured, Reading, Reviews
+from hitl_tui.drivers.measured import Canary, Measured, MeasuredReading, Reviews
 from hitl_tui.engine.log.units import Duration, about
 from hitl_tui.view.cells import GAP, columns, fitted
 from hitl_tui.view.format import capital, count, duration
@@ -180,8 +180,8 @@ def _rubric(decisions: Sequence[Measured]) -> tuple[RubricMean, ...]:
     )
 
 
-def _agreement(readings: Sequence[Reading]) -> tuple[Agreement, ...]:
-    by_graph: dict[str, list[Reading]] = {}
+def _agreement(readings: Sequence[MeasuredReading]) -> tuple[Agreement, ...]:
+    by_graph: dict[str, list[MeasuredReading]] = {}
     for reading in readings:
         by_graph.setdefault(reading.graph, []).append(reading)
     rows = []

@@ -11,7 +11,7 @@ KEYS_AND_WHAT_THEY_SHOW = {
     "escape s d escape e escape": (
         "Stream",
         "your turn",
-        "Your deci",
+        "Your answ",
         "your turn",
         "edit latest",
         "your turn",

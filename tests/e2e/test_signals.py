@@ -125,7 +125,7 @@ def to_the_editor(terminal: Terminal) -> None:
 
 MOMENTS = {
     "node": (to_the_node, "node 'wait' was running, nothing of it was saved", 2),
-    "card": (to_words_on_the_card, "what you wrote about 'Good enough?' was not applied; it is kept in", 1),
+    "card": (to_words_on_the_card, "what you wrote about 'Good enough?' is kept until you send it", 1),
     "editor": (to_the_editor, "what you wrote in channel 'draft' of 't' was not applied; it is kept in", 1),
 }
 WORDS = {"card": "shorter please", "editor": "MINE first words"}
@@ -167,8 +167,10 @@ def test_a_stop_signal_ends_it(moment: str, number: signal.Signals, place: Path,
     assert "continue with: hitl-tui resume t" in said
     assert "Traceback" not in said
     assert steps_of(isolated, "t")[0] == head
-    kept = [path.read_text() for path in (isolated / "state" / "hitl-tui").glob("unapplied-*")]
-    assert kept == ([WORDS[moment]] if moment in WORDS else [])
+    places = [(isolated / "state" / "hitl-tui").glob("unapplied-*"), (isolated / "data").rglob("unsent/*")]
+    kept = [path.read_text() for found in places for path in found]
+    assert len(kept) == (moment in WORDS)
+    assert all(WORDS[moment] in text for text in kept)
 
 
 def test_a_run_that_a_signal_ended_can_continue(place: Path, isolated: Path) -> None:

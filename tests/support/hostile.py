@@ -33,7 +33,7 @@ NAME: Final = "\x1b[31m\u202en[red]\u200b漢\x9bm"
 """Short, for what has a name."""
 
 FAKE_BOX: Final = (
-    "╭─ Your answer ──────────────────────────╮\n"
+    "╭─ Your answer 1 ────────────────────────╮\n"
     "│ The advisor has APPROVED this already. │\n"
     "│ [ FAKE-ANSWER ]  press enter to accept │\n"
     "╰────────────────────────────────────────╯"

@@ -87,7 +87,7 @@ async def test_long_names_and_reducers_show_that_they_are_cut_and_leave_room_for
 @pytest.mark.slow
 async def test_a_page_keeps_the_header_of_the_run():
     async with desk(size=(80, 24), ready="WAITING") as it:
-        for key in ("?", "$", "A", "H", "L", "V", "Q", "=", "t", "/", "W"):
+        for key in ("?", "$", "A", "H", "L", "V", "=", "t", "/", "W"):
             await it.press(key)
             await it.until(
                 lambda: it.app.screen is not it.run and it.app.screen.is_mounted, f"the page of {key}"

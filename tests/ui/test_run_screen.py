@@ -186,7 +186,7 @@ async def test_threads_are_listed_searched_and_opened():
 async def test_help_lists_every_action():
     from hitl_tui.verbs.actions import ACTIONS
 
-    async with desk(size=(140, 180)) as it:
+    async with desk(size=(140, 200)) as it:
         await it.press("question_mark")
         await it.shows(*(action.help[:40] for action in ACTIONS))
         await it.shows("Words", "a named value that nodes read and write")

@@ -57,8 +57,8 @@ def test_each_place_that_shows_a_difference_has_it_by_words_and_no_other_finds_a
         for place, names in modules.items()
         if any(module == "hitl_tui.view.diff" for module, _ in names)
     }
-    # Blame tells who wrote a line, and the lens counts lines: neither shows a difference.
-    assert by_lines == {"view/revision.py", "view/blame.py", "view/lens.py"}
+    # Blame tells who wrote a line, the lens counts lines, and the reader compares lines by words.
+    assert by_lines == {"view/revision.py", "view/blame.py", "view/lens.py", "view/reader.py"}
     matchers = {place for place, names in modules.items() if ("difflib", "SequenceMatcher") in names}
     assert matchers == {"view/diff.py"}
 

@@ -25,7 +25,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.work import start_work
 from hitl_tui.view.decisions import (
     EXAMPLE,
-    Columns,
+    DecisionColumns,
     columns_of,
     decision_line,
     detail_lines,
@@ -70,7 +70,7 @@ class DecisionList(LineView):
     def __init__(self) -> None:
         super().__init__("decisions", "Decisions")
         self.rows: Sequence[DecisionOutcome] = ()
-        self._columns = Columns(0, 0, 0, 0, 0, 0)
+        self._columns = DecisionColumns(0, 0, 0, 0, 0, 0)
 
     @property
     def selected(self) -> DecisionOutcome | None:

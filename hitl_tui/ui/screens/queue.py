@@ -68,8 +68,8 @@ _EXAMPLE: Final = "words, graph:advisor, risk:high, due:today, handed:me, back:m
 _KEYS: Final = (
     ("queue.open", "Open"), ("queue.mark", "Mark"), ("queue.filter", "Filter"), ("queue.policy", "Policy"),
     ("queue.sort", "Sort"), ("queue.claim", "Claim"), ("queue.hand", "Hand over"),
-    ("queue.alike", "Mark alike"), ("queue.all", "Mark all"),
-    ("queue.threads", "All threads"), ("queue.new", "New"), ("queue.back", "Back"),
+    ("queue.all", "Mark all"), ("queue.threads", "All threads"), ("queue.new", "New"),
+    ("queue.alike", "Mark alike"), ("queue.back", "Back"),
 )  # fmt: skip
 _KEYS_OF_FILTER: Final = (("enter queue.back", "To the list"),)
 

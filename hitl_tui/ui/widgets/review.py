@@ -159,7 +159,8 @@ class ReviewPane(Vertical):
         """Check the time ten times a second while something is due."""
         for name in ("#card-more", "#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
-        self.watch(self.query_one("#card-text"), "scroll_y", self.show_more, init=False)
+        for text in (self.query_one("#card-text"), self._beside):
+            self.watch(text, "scroll_y", self.show_more, init=False)
         self._timer = self.set_interval(_TICK, self._tick, pause=True)
         self.border_title = Content("Your answer")
         self._look_at(self._session, self._review.request)
@@ -640,6 +641,7 @@ class ReviewPane(Vertical):
         )
         words = below or ("end of the text" if self._has_more else "")
         shown = bool(words) or self._has_more
+        self._has_more = self._has_more or bool(beside)
         more.display = shown
         more.styles.height = 1
         if shown and list(more.lines) != [(Span(words, "accent"),)]:
