@@ -29,12 +29,16 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
         yield Watched(terminal)
 
 
+FORM = "must be given"
+"""What a card with a form shows; its fields have the focus."""
+
+
 def decide(watched: Watched, key: str, shows: str = "Your answer") -> None:
     """Answer what waits: open the card, look at it, send."""
     terminal = watched.terminal
     terminal.wait_for("WAITING")
     watched.press("d", shows=shows)
-    if shows == "Your answer":
+    if shows == FORM:
         terminal.wait_gone("keys work in half")
         watched.press("escape")
     terminal.press_until(key, "send it now")
@@ -71,7 +75,7 @@ def test_hostile_texts_in_dialogs_subgraphs_and_other_screens(watched: Watched) 
     over(watched, "B", "place [hit N]", "space", "enter", "evil [red] $(", "escape")
 
     watched.press("s")
-    decide(watched, "enter", "Your answer")
+    decide(watched, "enter", FORM)
     watched.press("s", shows="step 1")
     watched.press("s")
     decide(watched, "a", "of the payload")
