@@ -211,7 +211,9 @@ class HitlApp(Guarded[AppResult], KeysInTurn[AppResult], Themed[AppResult]):
 
     def on_painted(self, screen: Screen[Any]) -> None:
         """Note when a screen of another size was first painted for that size."""
-        if screen.size == self.size:
+        if (
+            screen.outer_size == self.size
+        ):  # Textual's `screen.size` is the app's, before it is laid out for it
             self.gate.painted()
 
     def on_resize(self, event: Resize) -> None:
